@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <unfrag/event.h>
 #include <unfrag/status.h>
 
 #ifdef __cplusplus
@@ -18,26 +19,6 @@ extern "C" {
 
 #define UF_TIME_UNKNOWN INT64_MIN
 #define UF_NONE UINT32_MAX
-
-/* The nine actions that PyTorch 2.11 writes, and UF_ACTION_OTHER for any other name. */
-#define UF_ACTION_LIST(X)                                                                          \
-    X(UF_ACTION_ALLOC, "alloc")                                                                    \
-    X(UF_ACTION_FREE_REQUESTED, "free_requested")                                                  \
-    X(UF_ACTION_FREE_COMPLETED, "free_completed")                                                  \
-    X(UF_ACTION_SEGMENT_ALLOC, "segment_alloc")                                                    \
-    X(UF_ACTION_SEGMENT_FREE, "segment_free")                                                      \
-    X(UF_ACTION_SEGMENT_MAP, "segment_map")                                                        \
-    X(UF_ACTION_SEGMENT_UNMAP, "segment_unmap")                                                    \
-    X(UF_ACTION_SNAPSHOT, "snapshot")                                                              \
-    X(UF_ACTION_OOM, "oom")                                                                        \
-    X(UF_ACTION_OTHER, "other")
-
-typedef enum uf_action {
-#define UF_ACTION_ENUM(name, text) name,
-    UF_ACTION_LIST(UF_ACTION_ENUM)
-#undef UF_ACTION_ENUM
-        UF_ACTION_COUNT
-} uf_action;
 
 /* One event, 32 bytes. What repeats from event to event lives in its site. */
 typedef struct uf_event {

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The streaming JSON writer: indentation, commas, escapes and the check of UTF-8. */
+#include "json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void cli_json_init(cli_json *json, FILE *stream)
+{
+    memset(json, 0, sizeof *json);
+    json->stream = stream;
+}
+
+/* The length of the valid UTF-8 sequence at text, or 0: no overlong form, no surrogate, nothing
+ * above U+10FFFF. */
+static size_t utf8_length(const unsigned char *text, size_t length)
+{
+    unsigned char first = text[0];
+    if (first < 0x80) {
+        return 1;
+    }
+    size_t count = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || count > length) {
+        return 0;
+    }
+    for (size_t i = 1; i < count; i++) {
+        if ((text[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool is_overlong = (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90);
+    bool is_surrogate = first == 0xed && text[1] >= 0xa0;
+    bool is_too_large = first == 0xf4 && text[1] >= 0x90;
+    return is_overlong || is_surrogate || is_too_large ? 0 : count;
+}
+
+static void write_ascii(FILE *stream, unsigned char byte)
+{
+    switch (byte) {
+    case '"':
+        fputs("\\\"", stream);
+        break;
+    case '\\':
+        fputs("\\\\", stream);
+        break;
+    case '\n':
+        fputs("\\n", stream);
+        break;
+    case '\r':
+        fputs("\\r", stream);
+        break;
+    case '\t':
+        fputs("\\t", stream);
+        break;
+    default:
+        if (byte < 0x20 || byte == 0x7f) {
+            fprintf(stream, "\\u%04x", byte);
+        } else {
+            fputc(byte, stream);
+        }
+        break;
+    }
+}
+
+static void write_text(FILE *stream, const char *text, size_t length)
+{
+    const unsigned char *bytes = (const unsigned char *)text;
+    fputc('"', stream);
+    for (size_t i = 0; i < length;) {
+        size_t count = utf8_length(bytes + i, length - i);
+        if (count == 0) {
+            fputs("\xef\xbf\xbd", stream);
+            i += 1;
+        } else if (count == 1) {
+            write_ascii(stream, bytes[i]);
+            i += 1;
+        } else {
+            fwrite(bytes + i, 1, count, stream);
+            i += count;
+        }
+    }
+    fputc('"', stream);
+}
+
+static void write_line_start(cli_json *json)
+{
+    fputc('\n', json->stream);
+    for (unsigned i = 0; i < json->depth; i++) {
+        fputs("  ", json->stream);
+    }
+}
+
+/* What stands before every value: comma, line, key. */
+static void begin_value(cli_json *json, const char *key)
+{
+    if (json->depth > 0) {
+        if (json->has_items[json->depth]) {
+            fputc(',', json->stream);
+        }
+        write_line_start(json);
+        json->has_items[json->depth] = true;
+    }
+    if (key != NULL) {
+        write_text(json->stream, key, strlen(key));
+        fputs(": ", json->stream);
+    }
+}
+
+static void open_nest(cli_json *json, const char *key, char bracket)
+{
+    begin_value(json, key);
+    fputc(bracket, json->stream);
+    if (json->depth == CLI_JSON_MAX_DEPTH) {
+        json->has_failed = true;
+        return;
+    }
+    json->depth += 1;
+    json->has_items[json->depth] = false;
+}
+
+static void close_nest(cli_json *json, char bracket)
+{
+    if (json->depth == 0) {
+        json->has_failed = true;
+        return;
+    }
+    bool had_items = json->has_items[json->depth];
+    json->depth -= 1;
+    if (had_items) {
+        write_line_start(json);
+    }
+    fputc(bracket, json->stream);
+}
+
+void cli_json_object_begin(cli_json *json, const char *key)
+{
+    open_nest(json, key, '{');
+}
+
+void cli_json_object_end(cli_json *json)
+{
+    close_nest(json, '}');
+}
+
+void cli_json_array_begin(cli_json *json, const char *key)
+{
+    open_nest(json, key, '[');
+}
+
+void cli_json_array_end(cli_json *json)
+{
+    close_nest(json, ']');
+}
+
+void cli_json_string(cli_json *json, const char *key, const char *text)
+{
+    if (text == NULL) {
+        cli_json_null(json, key);
+        return;
+    }
+    cli_json_string_bytes(json, key, text, strlen(text));
+}
+
+void cli_json_string_bytes(cli_json *json, const char *key, const char *text, size_t length)
+{
+    begin_value(json, key);
+    write_text(json->stream, text, length);
+}
+
+void cli_json_uint64(cli_json *json, const char *key, uint64_t value)
+{
+    begin_value(json, key);
+    fprintf(json->stream, "%" PRIu64, value);
+}
+
+void cli_json_int64(cli_json *json, const char *key, int64_t value)
+{
+    begin_value(json, key);
+    fprintf(json->stream, "%" PRId64, value);
+}
+
+void cli_json_double(cli_json *json, const char *key, double value)
+{
+    if (!isfinite(value)) {
+        cli_json_null(json, key);
+        return;
+    }
+    begin_value(json, key);
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) {
+            break;
+        }
+    }
+    fputs(text, json->stream);
+}
+
+void cli_json_bool(cli_json *json, const char *key, bool value)
+{
+    begin_value(json, key);
+    fputs(value ? "true" : "false", json->stream);
+}
+
+void cli_json_null(cli_json *json, const char *key)
+{
+    begin_value(json, key);
+    fputs("null", json->stream);
+}
+
+bool cli_json_finish(cli_json *json)
+{
+    fputc('\n', json->stream);
+    bool is_flushed = fflush(json->stream) == 0 && ferror(json->stream) == 0;
+    return is_flushed && !json->has_failed && json->depth == 0;
+}

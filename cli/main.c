@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The command line's frame: finds the verb, hands over, and reports a result that could not be
+ * written. Knows nothing of what a verb does. */
+#include <argp.h>
+#include <errno.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "exit_code.h"
+#include "interrupt.h"
+#include "nearest.h"
+#include "verb.h"
+
+const char *argp_program_version = "unfrag " UF_VERSION;
+error_t argp_err_exit_status = CLI_EXIT_USAGE;
+
+static const cli_verb verbs[] = {
+    {"replay", "play a recording again, exactly or under other settings", cli_replay},
+    {"convert", "convert a recording between trace formats", cli_convert},
+};
+
+#define VERB_COUNT (sizeof verbs / sizeof verbs[0])
+
+static void print_usage(FILE *stream)
+{
+    fputs("Usage: unfrag VERB [OPTIONS] INPUT...\n\n"
+          "Explains, predicts and tunes GPU memory of PyTorch programs.\n\n"
+          "Verbs:\n",
+          stream);
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        fprintf(stream, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
+    }
+    fputs(
+        "\n'unfrag VERB --help' lists a verb's options; 'man unfrag' tells more.\n"
+        "INPUT is a file, - for standard input, or @NAME for a recording that comes with unfrag.\n"
+        "Exit code: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 environment, 5 internal.\n",
+        stream);
+}
+
+static const cli_verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(verbs[i].name, name) == 0) {
+            return &verbs[i];
+        }
+    }
+    return NULL;
+}
+
+static cli_exit unknown_verb(const char *name)
+{
+    const char *names[VERB_COUNT];
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        names[i] = verbs[i].name;
+    }
+    const char *near = cli_nearest(name, names, VERB_COUNT);
+    const char *kind = name[0] == '-' ? "option" : "verb";
+    fprintf(stderr, "unfrag: there is no %s '%s'", kind, name);
+    if (near != NULL) {
+        fprintf(stderr, ", did you mean '%s'?\n", near);
+    } else {
+        fputs("; 'unfrag --help' lists the verbs\n", stderr);
+    }
+    return CLI_EXIT_USAGE;
+}
+
+static cli_exit run_verb(const cli_verb *verb, int argc, char **argv)
+{
+    char name[64];
+    snprintf(name, sizeof name, "unfrag %s", verb->name);
+    argv[0] = name;
+    return verb->run(argc, argv);
+}
+
+static cli_exit run(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return CLI_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-?") == 0 || strcmp(name, "-h") == 0) {
+        print_usage(stdout);
+        return CLI_EXIT_DONE;
+    }
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        printf("%s\n", argp_program_version);
+        return CLI_EXIT_DONE;
+    }
+    const cli_verb *verb = find_verb(name);
+    return verb != NULL ? run_verb(verb, argc - 1, argv + 1) : unknown_verb(name);
+}
+
+int main(int argc, char **argv)
+{
+    /* Characters only, so that tables count columns rightly; numbers keep the C locale's point. */
+    if (setlocale(LC_CTYPE, "C.UTF-8") == NULL) {
+        (void)setlocale(LC_CTYPE, "");
+    }
+    (void)signal(SIGPIPE, SIG_IGN);
+    cli_interrupt_install();
+    cli_exit code = run(argc, argv);
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (errno == EPIPE) {
+            return (int)code; /* the reader has seen enough, such as head */
+        }
+        fprintf(stderr, "unfrag: the result could not be written: %s\n", strerror(errno));
+        return CLI_EXIT_ENVIRONMENT;
+    }
+    return (int)code;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * unfrag replay FILE: reads a recording, follows it, plays it again, reports. Owns the order of
+ * these steps and the verdict; the replay itself is the library's. */
+#include "verb.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "progress.h"
+#include "replay_compare.h"
+#include "replay_options.h"
+#include "replay_report.h"
+#include "replay_state.h"
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* The device asked for, or the first one with events. */
+static uf_status choose_device(replay_view *view, uf_error *error)
+{
+    const uf_trace *trace = view->trace;
+    const replay_options *options = view->options;
+    for (uint32_t i = 0; i < trace->device_count; i++) {
+        bool is_wanted = options->has_device ? trace->devices[i].device == options->device
+                                             : trace->devices[i].count > 0;
+        if (is_wanted) {
+            view->device_position = i;
+            return UF_OK;
+        }
+    }
+    if (!options->has_device) {
+        return uf__error_set(error, UF_ERROR_BAD_INPUT, "%s: no device in it has events",
+                             options->input);
+    }
+    return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                         "--device %" PRId32 ": the recording has no such device; it has %" PRIu32
+                         ", from 0 on",
+                         options->device, trace->device_count);
+}
+
+/* Other devices with a history of their own are named, not silently left out. */
+static void tell_other_devices(const replay_view *view)
+{
+    const uf_trace *trace = view->trace;
+    for (uint32_t i = 0; i < trace->device_count && !view->options->has_device; i++) {
+        if (i != view->device_position && trace->devices[i].count > 0) {
+            fprintf(stderr,
+                    "unfrag replay: device %" PRId32 " has %" PRIu64
+                    " events of its own: --device %" PRId32 " replays them\n",
+                    trace->devices[i].device, trace->devices[i].count, trace->devices[i].device);
+        }
+    }
+}
+
+static void tell_oddities(const replay_view *view)
+{
+    const uf_trace_oddities *odd = &view->trace->oddities;
+    if (odd->unknown_action_count > 0) {
+        fprintf(stderr, "unfrag replay: %" PRIu64 " events of unknown kinds were left out\n",
+                odd->unknown_action_count);
+    }
+    if (odd->gap_count > 0 || odd->sum_mismatch_count > 0) {
+        fprintf(stderr,
+                "unfrag replay: the recording contradicts itself: %" PRIu64
+                " segments have gaps, %" PRIu64 " have sums that their blocks do not "
+                "give\n",
+                odd->gap_count, odd->sum_mismatch_count);
+    }
+}
+
+static uf_status make_program(replay_view *view, uf_program **program, uf_error *error)
+{
+    const replay_options *options = view->options;
+    const replay_recorded *recorded = view->recorded;
+    uint64_t total = options->total_bytes != 0 ? options->total_bytes : view->trace->total_bytes;
+    uf_program_options how = {
+        .struct_size_bytes = sizeof how,
+        .device = view->device_position,
+        .conf = options->is_verify ? options->conf : NULL,
+        .limit_bytes = options->is_verify && options->limit_bytes != 0 ? options->limit_bytes
+                                                                       : view->input->limit_bytes,
+        .total_bytes = total,
+        .num_alloc_retries = recorded->is_there ? recorded->stats.num_alloc_retries : -1};
+    int64_t start = now_ns();
+    uf_status status = uf_program_create(view->trace, &how, program, error);
+    view->prepare_ns = now_ns() - start;
+    return status;
+}
+
+/* What the run is played under: what was asked for, else what the recording says. */
+static void choose_run(replay_view *view)
+{
+    const replay_options *options = view->options;
+    const uf_trace *trace = view->trace;
+    uf_replay_options *run = &view->run;
+    run->struct_size_bytes = sizeof *run;
+    run->conf = options->conf;
+    run->limit_bytes = options->limit_bytes;
+    run->card_bytes = options->card_bytes;
+    run->total_bytes = options->total_bytes != 0 ? options->total_bytes : trace->total_bytes;
+    if (run->card_bytes == 0) {
+        run->card_bytes = trace->script_card_bytes;
+    }
+    if (run->limit_bytes == 0) {
+        run->limit_bytes = trace->script_limit_bytes;
+    }
+    if (run->limit_bytes == 0 && run->card_bytes == 0) {
+        run->limit_bytes = view->input->limit_bytes;
+        view->is_limit_recorded = run->limit_bytes != 0;
+    }
+    run->from_event = options->from_event;
+    run->to_event = options->to_event;
+    run->repeat_count = options->repeat_count;
+    run->is_shuffled = options->has_shuffle;
+    run->shuffle_seed = options->shuffle_seed;
+    run->on_oom = options->on_oom == REPLAY_SKIP ? UF_ON_OOM_SKIP : UF_ON_OOM_STOP;
+}
+
+static uf_status play(replay_view *view, uf_error *error)
+{
+    cli_progress progress;
+    cli_progress_init(&progress, "replaying");
+    view->run.progress = cli_progress_update;
+    view->run.progress_context = &progress;
+    uf_status status = uf_replay_run(view->program, &view->run, &view->result, error);
+    cli_progress_fini(&progress);
+    return status;
+}
+
+/* With --verify the figures are those of the model that followed the recording, not of the run. */
+static void judge_verify(replay_view *view)
+{
+    const uf_program_report *followed = view->followed;
+    uf_replay_result *result = &view->result;
+    result->stats = followed->stats;
+    result->peak_active_bytes = (uint64_t)followed->stats.active_bytes.all.peak;
+    result->peak_allocated_bytes = (uint64_t)followed->stats.allocated_bytes.all.peak;
+    result->peak_reserved_bytes = (uint64_t)followed->stats.reserved_bytes.all.peak;
+    result->end_active_bytes = (uint64_t)followed->stats.active_bytes.all.current;
+    result->end_reserved_bytes = (uint64_t)followed->stats.reserved_bytes.all.current;
+    result->oom_count = (uint64_t)followed->stats.num_ooms;
+    result->retry_count = (uint64_t)followed->stats.num_alloc_retries;
+    result->device_calls = followed->device_calls;
+    result->device_syncs = followed->device_syncs;
+    result->device_ms = followed->device_ms;
+    view->is_good = followed->is_equal;
+    view->is_compared = view->recorded->is_there && !followed->has_lost_beginning;
+    if (view->is_compared) {
+        replay_stats_compare(view->recorded, &followed->stats, &view->comparison);
+        view->is_good =
+            view->is_good && view->comparison.equal_count == view->comparison.compared_count;
+    }
+}
+
+static void tell_difference(const replay_view *view)
+{
+    const uf_program_report *followed = view->followed;
+    if (!followed->is_equal && !view->options->is_verify && followed->contradiction_count == 0) {
+        fprintf(stderr,
+                "unfrag replay: PyTorch's behaviour is followed up to event %" PRIu64 " of %" PRIu64
+                " only (%s); flushes and private pools after it are not certain\n",
+                followed->events_equal, followed->event_count, followed->difference.text);
+    }
+}
+
+static cli_exit report(replay_view *view)
+{
+    bool is_printed = view->options->is_json ? replay_report_json(view) : replay_report_text(view);
+    if (!is_printed) {
+        fprintf(stderr, "unfrag replay: the report could not be printed\n");
+        return CLI_EXIT_ENVIRONMENT;
+    }
+    return view->is_good && view->followed->contradiction_count == 0 ? CLI_EXIT_DONE : CLI_EXIT_NO;
+}
+
+static cli_exit replay_program(replay_view *view)
+{
+    uf_error error = {0};
+    view->followed = uf_program_report_get(view->program);
+    choose_run(view);
+    tell_difference(view);
+    if (view->options->is_compare) {
+        return replay_compare(view);
+    }
+    if (play(view, &error) != UF_OK) {
+        return cli_fail("replay", &error);
+    }
+    view->is_good = !view->result.has_oom;
+    if (view->options->is_verify) {
+        judge_verify(view);
+    }
+    return report(view);
+}
+
+static cli_exit replay_trace(replay_view *view)
+{
+    if (replay_state_is_all(view->trace)) {
+        bool is_printed =
+            replay_state_print(view->trace, view->options->input, view->options->is_json);
+        return is_printed ? CLI_EXIT_DONE : CLI_EXIT_ENVIRONMENT;
+    }
+    uf_error error = {0};
+    uf_program *program = NULL;
+    if (choose_device(view, &error) != UF_OK || make_program(view, &program, &error) != UF_OK) {
+        return cli_fail("replay", &error);
+    }
+    view->program = program;
+    tell_other_devices(view);
+    tell_oddities(view);
+    cli_exit code = replay_program(view);
+    uf_program_destroy(program);
+    return code;
+}
+
+/* Statistics that were named must be there; those found beside the recording are a courtesy. */
+static uf_status read_recorded(const replay_view *view, replay_recorded *recorded, uf_error *error)
+{
+    const char *chosen = view->options->stats_path;
+    const char *path = chosen != NULL ? chosen : view->input->stats_path;
+    if (path == NULL) {
+        return UF_OK;
+    }
+    uf_status status = replay_recorded_read(path, recorded, error);
+    if (status != UF_OK && chosen == NULL) {
+        fprintf(stderr, "unfrag replay: the recorded statistics are left out: %s\n", error->text);
+        return UF_OK;
+    }
+    return status;
+}
+
+static cli_exit replay_input(const replay_options *options, const cli_input *input)
+{
+    uf_error error = {0};
+    replay_recorded recorded = {0};
+    replay_view view = {.options = options, .input = input, .recorded = &recorded};
+    if (read_recorded(&view, &recorded, &error) != UF_OK) {
+        return cli_fail("replay", &error);
+    }
+    uf_trace *trace = NULL;
+    int64_t start = now_ns();
+    uf_status status = cli_input_read(input, true, &trace, &error);
+    view.read_ns = now_ns() - start;
+    view.trace = trace;
+    cli_exit code = status == UF_OK ? replay_trace(&view) : cli_fail("replay", &error);
+    uf_trace_destroy(trace);
+    replay_recorded_fini(&recorded);
+    return code;
+}
+
+cli_exit cli_replay(int argc, char **argv)
+{
+    replay_options options;
+    cli_exit code = replay_options_parse(argc, argv, &options);
+    if (code != CLI_EXIT_DONE) {
+        return code;
+    }
+    uf_error error = {0};
+    if (options.policy != REPLAY_TORCH) {
+        uf__error_set(&error, UF_ERROR_UNSUPPORTED,
+                      "--policy unfrag is not in version " UF_VERSION "; --policy torch is");
+        return cli_fail("replay", &error);
+    }
+    cli_input input;
+    if (cli_input_find(options.input, &input, &error) != UF_OK) {
+        return cli_fail("replay", &error);
+    }
+    code = replay_input(&options, &input);
+    cli_input_fini(&input);
+    return code;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What `unfrag replay` shows of one run, as text or JSON. Decides nothing: the verdict comes with
+ * the view. */
+#ifndef CLI_REPLAY_REPORT_H
+#define CLI_REPLAY_REPORT_H
+
+#include <stdbool.h>
+
+#include <unfrag/replay.h>
+
+#include "input.h"
+#include "replay_options.h"
+#include "replay_stats.h"
+
+/* Everything a report draws from; all pointers are borrowed for the call. */
+typedef struct replay_view {
+    const replay_options *options;
+    const cli_input *input;
+    const uf_trace *trace;
+    const uf_program *program;
+    const uf_program_report *followed; /* what following the recording showed */
+    uint32_t device_position;          /* in trace->devices */
+    uf_replay_options run;             /* what was played under */
+    bool is_limit_recorded;            /* run.limit_bytes is the recording's own */
+    uf_replay_result result;
+    const replay_recorded *recorded; /* statistics to compare with, if is_there */
+    replay_stats_comparison comparison;
+    bool is_compared; /* comparison is filled */
+    bool is_good;     /* the verdict: fits, or with --verify is equal */
+    int64_t read_ns, prepare_ns;
+} replay_view;
+
+/* Prints the report to stdout. Returns false if it could not be formed (host memory). */
+bool replay_report_text(const replay_view *view);
+bool replay_report_json(const replay_view *view);
+
+/* The table of torch.cuda.memory_summary(). */
+bool replay_report_summary(const uf_stats *stats, int32_t device);
+
+/* (reserved - live) / live in percent: what was held beyond the floor. */
+double replay_waste_percent(const uf_replay_result *result);
+
+#endif

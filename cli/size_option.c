@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Sizes as options: base/size.h and base/card.h, with the option's name in the message. */
+#include "size_option.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/card.h"
+#include "base/error.h"
+#include "base/size.h"
+
+static uf_status check_size(const char *option, uf_status status, uint64_t found, uint64_t *bytes,
+                            const uf_error *cause, uf_error *error)
+{
+    if (status != UF_OK) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "%s: %s", option, cause->text);
+    }
+    if (found == 0) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "%s: a size above 0 is needed",
+                             option);
+    }
+    *bytes = found;
+    return UF_OK;
+}
+
+uf_status cli_size_option(const char *option, const char *text, uint64_t whole_bytes,
+                          uint64_t *bytes, uf_error *error)
+{
+    uf_error cause = {0};
+    uint64_t found = 0;
+    if (whole_bytes == 0 && strchr(text, '%') != NULL) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "%s %s: a percentage is of a card: name it with --card", option, text);
+    }
+    uf_status status = whole_bytes == 0 ? uf__size_parse(text, &found, &cause)
+                                        : uf__size_parse_of(text, whole_bytes, &found, &cause);
+    return check_size(option, status, found, bytes, &cause, error);
+}
+
+/* "4090" is a card and no number of bytes: a card's name wins over a size without a unit. */
+static bool has_digits_alone(const char *text)
+{
+    return text[0] != '\0' && strspn(text, "0123456789") == strlen(text);
+}
+
+uf_status cli_card_option(const char *option, const char *text, uint64_t *bytes, uf_error *error)
+{
+    uf_error size_cause = {0}, card_cause = {0};
+    uint64_t found = 0;
+    const uf_card *card = NULL;
+    uf_status status = uf__size_parse(text, &found, &size_cause);
+    if (status == UF_OK && !(has_digits_alone(text) && strlen(text) <= 4)) {
+        return check_size(option, status, found, bytes, &size_cause, error);
+    }
+    if (uf__card_find(text, &card, &card_cause) == UF_OK) {
+        *bytes = card->memory_bytes;
+        return UF_OK;
+    }
+    if (status == UF_OK) {
+        return check_size(option, status, found, bytes, &size_cause, error);
+    }
+    /* Starts like a size: the size's complaint helps more. */
+    const char *reason = isdigit((unsigned char)text[0]) ? size_cause.text : card_cause.text;
+    return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "%s: %s", option, reason);
+}

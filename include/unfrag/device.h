@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the allocator asks of a device. Write these functions to put it on new hardware. The
+ * allocator calls them under its own lock, one at a time per allocator. */
+#ifndef UNFRAG_DEVICE_H
+#define UNFRAG_DEVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <unfrag/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A device: functions and the context they get. Borrowed by an allocator until that is destroyed.
+ * Each function returns UF_OK, UF_ERROR_DEVICE_MEMORY (the driver is out of memory: the allocator
+ * frees something and tries again), or UF_ERROR_DEVICE (anything else: reported to the caller).
+ * Sizes and addresses are in bytes. Entries marked (expandable) may be NULL where the device cannot
+ * map; expandable_segments is then refused. */
+typedef struct uf_device {
+    size_t struct_size_bytes;
+    void *context;
+    /* Bytes the driver could still hand out, and the device's nominal memory. */
+    uf_status (*memory_info)(void *context, uint64_t *free_bytes, uint64_t *total_bytes);
+    /* A plain segment. stream is the handle it is wanted for. */
+    uf_status (*segment_create)(void *context, uint64_t size_bytes, uint64_t stream,
+                                uint64_t *addr);
+    uf_status (*segment_destroy)(void *context, uint64_t addr, uint64_t size_bytes);
+    /* (expandable) Address space without memory. */
+    uf_status (*range_reserve)(void *context, uint64_t size_bytes, uint64_t *addr);
+    uf_status (*range_release)(void *context, uint64_t addr, uint64_t size_bytes);
+    /* (expandable) Maps or unmaps size_bytes, a multiple of page_bytes, all or nothing. */
+    uf_status (*pages_map)(void *context, uint64_t addr, uint64_t size_bytes, uint64_t page_bytes);
+    uf_status (*pages_unmap)(void *context, uint64_t addr, uint64_t size_bytes,
+                             uint64_t page_bytes);
+    /* Waits for a stream's work before its pages are unmapped (expandable). */
+    uf_status (*stream_wait)(void *context, uint64_t stream);
+    /* Marks a point in a stream; a queried event that is done stays done. event_wait and
+     * event_query consume the event once they report it as done. */
+    uf_status (*event_record)(void *context, uint64_t stream, uint64_t *event);
+    uf_status (*event_query)(void *context, uint64_t event, bool *is_done);
+    uf_status (*event_wait)(void *context, uint64_t event);
+} uf_device;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The allocator's common path: search, split, hand out, free, merge. Section numbers refer to the
+ * description of PyTorch's allocator in docs/internals/torch-policy.md. */
+#include "alloc/core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/parts.h"
+#include "alloc/rounding.h"
+
+static const uint64_t GIANT_BYTES = UINT64_C(1) << 60;
+
+static inline uint64_t effective_bytes(const uf_block *blocks, uint32_t index)
+{
+    const uf_block *block = &blocks[index];
+    uint64_t bytes = block->size_bytes;
+    if (block->next != UF_NO_BLOCK && !blocks[block->next].is_mapped) {
+        bytes += blocks[block->next].size_bytes;
+    }
+    return bytes;
+}
+
+/* Step 2 of the search: the shelf has regions, so candidates may be expandable. */
+static uint32_t choose_among_regions(const uf_core *core, const uf_shelf *shelf, uint32_t index,
+                                     bool is_expandable)
+{
+    const uf_block *blocks = core->blocks.items;
+    if (!is_expandable) {
+        while (index != UF_NO_BLOCK && blocks[index].region != 0) {
+            index = uf__freeset_after(&shelf->free, blocks, index);
+        }
+        return index;
+    }
+    while (blocks[index].region != 0) {
+        uint32_t after = uf__freeset_after(&shelf->free, blocks, index);
+        if (after == UF_NO_BLOCK ||
+            effective_bytes(blocks, after) >= effective_bytes(blocks, index)) {
+            break;
+        }
+        index = after;
+    }
+    return index;
+}
+
+static inline uint32_t search(const uf_core *core, const uf_shelf *shelf, uint64_t rounded_bytes,
+                              bool is_expandable)
+{
+    const uf_block *blocks = core->blocks.items;
+    uint32_t index = uf__freeset_at_least(&shelf->free, blocks, rounded_bytes, 0);
+    if (index == UF_NO_BLOCK) {
+        return UF_NO_BLOCK;
+    }
+    if (__builtin_expect(blocks[index].region != 0, 0)) {
+        index = choose_among_regions(core, shelf, index, is_expandable);
+        if (index == UF_NO_BLOCK) {
+            return UF_NO_BLOCK;
+        }
+    }
+    uint64_t max_split = core->conf.max_split_size_bytes;
+    uint64_t size_bytes = blocks[index].size_bytes;
+    if (rounded_bytes < max_split) {
+        return size_bytes >= max_split ? UF_NO_BLOCK : index;
+    }
+    uint64_t rounding = core->conf.max_non_split_rounding_bytes;
+    bool is_too_large = rounding < UINT64_MAX - rounded_bytes &&
+                        size_bytes >= rounded_bytes + rounding;
+    return is_too_large ? UF_NO_BLOCK : index;
+}
+
+uint32_t uf__core_search(const uf_core *core, const uf_shelf *shelf, uint64_t rounded_bytes,
+                         bool is_expandable)
+{
+    return search(core, shelf, rounded_bytes, is_expandable);
+}
+
+static inline bool is_gc_armed(const uf_core *core)
+{
+    return core->limit_bytes != UF_UNLIMITED && core->conf.garbage_collection_threshold > 0.0;
+}
+
+uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf_index)
+{
+    uf_shelf *shelf = core->shelves[shelf_index];
+    if (is_gc_armed(core)) {
+        core->pools[shelf->pool].classes[shelf->pool_class].search_count++;
+    }
+    uint32_t index = search(core, shelf, request->rounded_bytes, request->is_expandable);
+    if (index != UF_NO_BLOCK) {
+        uf__freeset_remove(&shelf->free, core->blocks.items, index);
+    }
+    return index;
+}
+
+void uf__core_shelve(uf_core *core, uint32_t index)
+{
+    uf_block *block = &core->blocks.items[index];
+    uf_shelf *shelf = core->shelves[block->shelf];
+    block->age_base = core->pools[shelf->pool].classes[shelf->pool_class].search_count;
+    uf__freeset_insert(&shelf->free, core->blocks.items, index);
+}
+
+static inline bool should_split(const uf_core *core, const uf_request *request,
+                                const uf_shelf *shelf, const uf_block *block)
+{
+    uint64_t rest_bytes = block->size_bytes - request->rounded_bytes;
+    if (rest_bytes < UF_MIN_BLOCK_BYTES || core->pools[shelf->pool].is_no_split) {
+        return false;
+    }
+    if (shelf->pool_class == UF_CLASS_SMALL || request->is_expandable) {
+        return true;
+    }
+    return request->rounded_bytes < core->conf.max_split_size_bytes &&
+           rest_bytes > UF_SMALL_MAX_BYTES;
+}
+
+/* Cuts the front of a block off as a block of its own; the old one becomes the rest, keeps its stale
+ * requested size and goes back to the free set. */
+static inline uint32_t split(uf_core *core, uint32_t index, uint64_t front_bytes)
+{
+    uint32_t front_index = uf__block_take(&core->blocks);
+    uf_block *blocks = core->blocks.items;
+    uf_block *rest = &blocks[index], *front = &blocks[front_index];
+    *front = (uf_block){.addr = rest->addr,
+                        .size_bytes = front_bytes,
+                        .prev = rest->prev,
+                        .next = index,
+                        .shelf = rest->shelf,
+                        .region = rest->region,
+                        .is_mapped = true};
+    if (rest->prev != UF_NO_BLOCK) {
+        blocks[rest->prev].next = front_index;
+    }
+    rest->prev = front_index;
+    rest->addr += front_bytes;
+    rest->size_bytes -= front_bytes;
+    rest->life = UF_LIFE_FREE;
+    uf__core_shelve(core, index);
+    return front_index;
+}
+
+/* Spec 2.5: splits if the rules say so, marks, counts. The block is in no set. */
+static inline uint32_t hand_out(uf_core *core, const uf_request *request, uint32_t index)
+{
+    uf_block *block = &core->blocks.items[index];
+    const uf_shelf *shelf = core->shelves[block->shelf];
+    uf_counters *counters = &core->counters;
+    int c = shelf->pool_class;
+    bool was_split = uf__block_is_split(block), is_plain = block->region == 0;
+    if (should_split(core, request, shelf, block)) {
+        uint64_t rest_bytes = block->size_bytes - request->rounded_bytes;
+        index = split(core, index, request->rounded_bytes);
+        if (is_plain && was_split) {
+            uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c,
+                                 request->rounded_bytes);
+        } else if (is_plain) {
+            uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT, c, 1);
+            uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, rest_bytes);
+        }
+        block = &core->blocks.items[index];
+    } else if (is_plain && was_split) {
+        uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT, c, 1);
+        uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, block->size_bytes);
+    }
+    block->life = UF_LIFE_ALLOCATED;
+    block->requested_bytes = request->bytes;
+    uf__emit(core, UF_ACTION_ALLOC, block->addr, request->bytes, uf__shelf_stream(core, shelf));
+    uf__counter_increase(counters, UF_COUNTER_ALLOCATION, c, 1);
+    uf__counter_increase(counters, UF_COUNTER_ALLOCATED_BYTES, c, block->size_bytes);
+    uf__counter_increase(counters, UF_COUNTER_ACTIVE, c, 1);
+    uf__counter_increase(counters, UF_COUNTER_ACTIVE_BYTES, c, block->size_bytes);
+    uf__counter_increase(counters, UF_COUNTER_REQUESTED_BYTES, c, request->bytes);
+    if (block->size_bytes >= core->conf.max_split_size_bytes) {
+        uf__counter_single_increase(&counters->oversize_allocations);
+    }
+    return index;
+}
+
+static inline uf_status request_init(uf_core *core, uf_request *request, uint64_t bytes,
+                                     uint32_t stream, uint32_t pool)
+{
+    uint64_t rounded = uf__round_request(&core->conf, bytes);
+    request->bytes = bytes;
+    request->rounded_bytes = rounded;
+    request->stream = stream;
+    request->pool = pool;
+    request->pool_class = rounded <= UF_SMALL_MAX_BYTES ? UF_CLASS_SMALL : UF_CLASS_LARGE;
+    request->is_expandable = core->conf.is_expandable;
+    const uf_pool_class *pool_class = &core->pools[pool].classes[request->pool_class];
+    if (__builtin_expect(stream < pool_class->stream_capacity &&
+                             pool_class->shelf_of_stream[stream] != 0,
+                         1)) {
+        request->shelf = pool_class->shelf_of_stream[stream] - 1;
+        return UF_OK;
+    }
+    return uf__shelf_get(core, pool, request->pool_class, stream, &request->shelf);
+}
+
+uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_t pool,
+                         uint32_t *block)
+{
+    if (bytes >= GIANT_BYTES) {
+        return UF_ERROR_REQUEST_TOO_LARGE;
+    }
+    /* One block for the rest of a split, one for a new segment, two for a mapping's edges. */
+    if (!uf__block_reserve(&core->blocks, 4)) {
+        return UF_ERROR_HOST_MEMORY;
+    }
+    uf_request request;
+    uf_status status = request_init(core, &request, bytes, stream, pool);
+    if (status != UF_OK) {
+        return status;
+    }
+    uint32_t index = uf__core_find(core, &request, request.shelf);
+    if (__builtin_expect(index == UF_NO_BLOCK, 0)) {
+        request.segment_bytes = uf__segment_bytes(&core->conf, request.rounded_bytes);
+        status = uf__core_acquire(core, &request, &index);
+        if (status != UF_OK) {
+            return status;
+        }
+    }
+    *block = hand_out(core, &request, index);
+    return UF_OK;
+}
+
+uint32_t uf__core_peek(const uf_core *core, uint64_t bytes, uint32_t stream, uint32_t pool)
+{
+    uint64_t rounded = uf__round_request(&core->conf, bytes);
+    int pool_class = rounded <= UF_SMALL_MAX_BYTES ? UF_CLASS_SMALL : UF_CLASS_LARGE;
+    const uf_pool_class *of = &core->pools[pool].classes[pool_class];
+    if (stream >= of->stream_capacity || of->shelf_of_stream[stream] == 0) {
+        return UF_NO_BLOCK;
+    }
+    return search(core, core->shelves[of->shelf_of_stream[stream] - 1], rounded,
+                  core->conf.is_expandable);
+}
+
+static inline bool can_absorb(const uf_block *blocks, uint32_t neighbour, bool is_mapped)
+{
+    return neighbour != UF_NO_BLOCK && blocks[neighbour].life == UF_LIFE_FREE &&
+           blocks[neighbour].is_mapped == is_mapped;
+}
+
+static inline void leave_set(uf_core *core, uint32_t index)
+{
+    const uf_block *block = &core->blocks.items[index];
+    if (block->is_mapped) {
+        uf__freeset_remove(&core->shelves[block->shelf]->free, core->blocks.items, index);
+    } else {
+        uf__unmapped_remove(core, index);
+    }
+}
+
+uf_merged uf__core_merge(uf_core *core, uint32_t index)
+{
+    uf_block *blocks = core->blocks.items;
+    uf_block *block = &blocks[index];
+    uf_merged merged = {0, 0};
+    uint32_t prev = block->prev, next = block->next;
+    if (can_absorb(blocks, prev, block->is_mapped)) {
+        leave_set(core, prev);
+        merged.prev_bytes = blocks[prev].size_bytes;
+        block->addr = blocks[prev].addr;
+        block->size_bytes += merged.prev_bytes;
+        block->prev = blocks[prev].prev;
+        if (block->prev != UF_NO_BLOCK) {
+            blocks[block->prev].next = index;
+        }
+        uf__block_give(&core->blocks, prev);
+    }
+    if (can_absorb(blocks, next, block->is_mapped)) {
+        leave_set(core, next);
+        merged.next_bytes = blocks[next].size_bytes;
+        block->size_bytes += merged.next_bytes;
+        block->next = blocks[next].next;
+        if (block->next != UF_NO_BLOCK) {
+            blocks[block->next].prev = index;
+        }
+        uf__block_give(&core->blocks, next);
+    }
+    return merged;
+}
+
+/* The net of step 4 in spec 4.2: one increase or one decrease. */
+static inline void change(uf_counters *counters, uf_counter_id id, int pool_class, int64_t net)
+{
+    if (net > 0) {
+        uf__counter_increase(counters, id, pool_class, (uint64_t)net);
+    } else if (net < 0) {
+        uf__counter_decrease(counters, id, pool_class, (uint64_t)-net);
+    }
+}
+
+void uf__core_complete_block(uf_core *core, uint32_t index)
+{
+    uf_block *block = &core->blocks.items[index];
+    const uf_shelf *shelf = core->shelves[block->shelf];
+    uf_counters *counters = &core->counters;
+    uint64_t size_bytes = block->size_bytes, requested_bytes = block->requested_bytes;
+    int c = shelf->pool_class;
+    uf__emit(core, UF_ACTION_FREE_COMPLETED, block->addr, requested_bytes,
+             uf__shelf_stream(core, shelf));
+    uf_merged merged = uf__core_merge(core, index);
+    block->life = UF_LIFE_FREE;
+    uf__core_shelve(core, index);
+    if (block->region == 0) {
+        int64_t net = -(int64_t)(merged.prev_bytes != 0) - (int64_t)(merged.next_bytes != 0);
+        int64_t net_bytes = -(int64_t)(merged.prev_bytes + merged.next_bytes);
+        if (uf__block_is_split(block)) {
+            net += 1;
+            net_bytes += (int64_t)block->size_bytes;
+        }
+        change(counters, UF_COUNTER_INACTIVE_SPLIT, c, net);
+        change(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, net_bytes);
+    }
+    uf__counter_decrease(counters, UF_COUNTER_ACTIVE, c, 1);
+    uf__counter_decrease(counters, UF_COUNTER_ACTIVE_BYTES, c, size_bytes);
+    uf__counter_decrease(counters, UF_COUNTER_REQUESTED_BYTES, c, requested_bytes);
+}
+
+uf_status uf__core_free(uf_core *core, uint32_t index)
+{
+    uf_block *block = &core->blocks.items[index];
+    const uf_shelf *shelf = core->shelves[block->shelf];
+    uf_counters *counters = &core->counters;
+    uf__counter_decrease(counters, UF_COUNTER_ALLOCATION, shelf->pool_class, 1);
+    uf__counter_decrease(counters, UF_COUNTER_ALLOCATED_BYTES, shelf->pool_class,
+                         block->size_bytes);
+    uf__emit(core, UF_ACTION_FREE_REQUESTED, block->addr, block->requested_bytes,
+             uf__shelf_stream(core, shelf));
+    if (block->size_bytes >= core->conf.max_split_size_bytes) {
+        uf__counter_single_decrease(&counters->oversize_allocations);
+    }
+    if (__builtin_expect(block->uses != 0, 0)) {
+        return uf__pending_free(core, index);
+    }
+    uf__core_complete_block(core, index);
+    return UF_OK;
+}
+
+uf_status uf__core_init(uf_core *core, const uf_core_config *config)
+{
+    memset(core, 0, sizeof *core);
+    core->device = config->device;
+    core->event_hook = config->event_hook;
+    core->event_context = config->event_context;
+    core->order_hook = config->order_hook;
+    core->order_context = config->order_context;
+    uf__conf_init(&core->conf);
+    if (config->conf != NULL) {
+        core->conf = *config->conf;
+    }
+    core->max_split_size_at_start = (int64_t)core->conf.max_split_size_bytes;
+    core->device_total_bytes = config->device_total_bytes;
+    if (core->device_total_bytes == 0) {
+        uint64_t free_bytes;
+        uf_status status = core->device->memory_info(core->device->context, &free_bytes,
+                                                     &core->device_total_bytes);
+        if (status != UF_OK) {
+            return status;
+        }
+    }
+    core->limit_bytes = UF_UNLIMITED;
+    uint32_t stream, pool;
+    if (!uf__block_table_init(&core->blocks) ||
+        uf__core_pool_create(core, 0, 0, &pool) != UF_OK ||
+        uf__core_stream(core, 0, &stream) != UF_OK) {
+        uf__core_fini(core);
+        return UF_ERROR_HOST_MEMORY;
+    }
+    if (config->limit_bytes != 0) {
+        core->limit_bytes = config->limit_bytes;
+        return UF_OK;
+    }
+    return uf__core_fraction_set(core, core->conf.per_process_memory_fraction);
+}
+
+void uf__core_limit_set(uf_core *core, uint64_t limit_bytes)
+{
+    core->limit_bytes = limit_bytes;
+}
+
+uf_status uf__core_fraction_set(uf_core *core, double fraction)
+{
+    if (!(fraction >= 0.0 && fraction <= 1.0)) {
+        return UF_ERROR_INVALID_ARGUMENT;
+    }
+    core->limit_bytes = fraction < 1.0 ? (uint64_t)(fraction * (double)core->device_total_bytes)
+                                       : UF_UNLIMITED;
+    return UF_OK;
+}
+
+void uf__core_conf_set(uf_core *core, const uf_conf *conf)
+{
+    core->conf = *conf;
+}
+
+uint64_t uf__core_device_free_bytes(const uf_core *core)
+{
+    uint64_t free_bytes = 0, total_bytes = 0;
+    if (core->device->memory_info(core->device->context, &free_bytes, &total_bytes) != UF_OK) {
+        return 0;
+    }
+    return free_bytes;
+}

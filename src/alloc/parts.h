@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the core's files ask of each other. Not for anyone outside src/alloc.
+ *
+ *   core.c     search, split, free, merge: the common path
+ *   acquire.c  what happens when no cached block fits (spec 3.2)
+ *   release.c  giving segments back: flush, garbage collection, oversize release
+ *   region.c   expandable segments
+ *   pending.c  blocks that wait for other streams
+ *   pool.c     pools, shelves, streams, redirections */
+#ifndef UF_ALLOC_PARTS_H
+#define UF_ALLOC_PARTS_H
+
+#include "alloc/core.h"
+
+/* A request on its way through the chain. */
+typedef struct uf_request {
+    uint64_t bytes;         /* as asked for */
+    uint64_t rounded_bytes; /* block size wanted */
+    uint64_t segment_bytes; /* what the limit is tested with */
+    uint32_t stream, pool;
+    int pool_class;
+    uint32_t shelf;
+    bool is_expandable; /* expandable_on of the spec */
+} uf_request;
+
+static inline void uf__emit(const uf_core *core, uf_action action, uint64_t addr,
+                            uint64_t size_bytes, uint64_t stream)
+{
+    if (__builtin_expect(core->event_hook != NULL, 0)) {
+        core->event_hook(core->event_context, action, addr, size_bytes, stream);
+    }
+}
+
+static inline uint64_t uf__shelf_stream(const uf_core *core, const uf_shelf *shelf)
+{
+    return core->streams[shelf->stream];
+}
+
+/* core.c */
+
+/* Spec 2.3 without the removal: the block that serves rounded_bytes, or UF_NO_BLOCK. */
+uint32_t uf__core_search(const uf_core *core, const uf_shelf *shelf, uint64_t rounded_bytes,
+                         bool is_expandable);
+/* Spec 2.3 with search counter and removal. */
+uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf);
+/* Puts a free block into its shelf's free set with a fresh age. */
+void uf__core_shelve(uf_core *core, uint32_t block);
+/* Spec 4.3: absorbs a free neighbour with the same mapping on either side; a mapped neighbour leaves
+ * the free set, an unmapped one the unmapped list. Returns the sizes absorbed, 0 = none. */
+typedef struct uf_merged {
+    uint64_t prev_bytes, next_bytes;
+} uf_merged;
+uf_merged uf__core_merge(uf_core *core, uint32_t block);
+/* Spec 4.2. */
+void uf__core_complete_block(uf_core *core, uint32_t block);
+
+/* acquire.c: steps B to G. *block is out of every set and whole. */
+uf_status uf__core_acquire(uf_core *core, uf_request *request, uint32_t *block) UF_MUST_USE;
+
+/* release.c */
+uf_status uf__core_collect_garbage(uf_core *core) UF_MUST_USE;
+uf_status uf__core_release_oversize(uf_core *core, const uf_request *request,
+                                    bool *is_enough) UF_MUST_USE;
+uf_status uf__core_flush(uf_core *core) UF_MUST_USE;
+
+/* region.c */
+uf_status uf__region_allocate(uf_core *core, const uf_request *request,
+                              uint32_t *block) UF_MUST_USE;
+uf_status uf__region_unmap_block(uf_core *core, uint32_t block) UF_MUST_USE;
+void uf__unmapped_remove(uf_core *core, uint32_t block);
+
+/* pending.c */
+uf_status uf__pending_complete_all(uf_core *core, uint32_t only_pool) UF_MUST_USE;
+uf_status uf__pending_free(uf_core *core, uint32_t block) UF_MUST_USE;
+void uf__uses_drop(uf_core *core, uint32_t block);
+#define UF_ANY_POOL UINT32_MAX
+
+/* pool.c */
+uf_status uf__shelf_get(uf_core *core, uint32_t pool, int pool_class, uint32_t stream,
+                        uint32_t *shelf) UF_MUST_USE;
+void uf__pool_forget(uf_core *core, uint32_t pool);
+/* Makes room for `needed` items. */
+bool uf__list_reserve(void **items, uint32_t *capacity, size_t item_bytes, uint32_t needed);
+bool uf__index_insert(uf_index_list *list, uint32_t position, uint32_t value);
+
+/* The driver failed for another reason than memory: remember the first, report it. */
+static inline uf_status uf__core_device_failed(uf_core *core, uf_status status)
+{
+    if (core->device_status == UF_OK) {
+        core->device_status = status;
+    }
+    return status;
+}
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The table of measured driver call times (medians, H200, driver 580, PCIe 5). */
+#include "device/cost.h"
+
+#include <stddef.h>
+
+typedef struct cost_point {
+    uint64_t size_mib;
+    int64_t ns;
+} cost_point;
+
+enum { POINT_COUNT = 5 };
+
+/* The last point of a row repeats where fewer were measured. */
+static const cost_point points[UF_COST_CALL_COUNT][POINT_COUNT] = {
+    [UF_COST_MALLOC] = {{2, 32000}, {20, 32000}, {256, 40000}, {1024, 79000}, {2458, 167000}},
+    [UF_COST_FREE] = {{2, 27000}, {20, 36000}, {256, 95000}, {1024, 304000}, {2458, 698000}},
+    [UF_COST_RESERVE] = {{0, 17000}, {0, 17000}, {0, 17000}, {0, 17000}, {0, 17000}},
+    [UF_COST_CREATE] = {{2, 9000}, {512, 12000}, {2048, 27000}, {2048, 27000}, {2048, 27000}},
+    [UF_COST_MAP] = {{2, 700}, {2048, 1300}, {2048, 1300}, {2048, 1300}, {2048, 1300}},
+    [UF_COST_ACCESS] = {{2, 41000}, {512, 52000}, {2048, 89000}, {2048, 89000}, {2048, 89000}},
+    [UF_COST_ACCESS_EACH] = {{2, 27000}, {2, 27000}, {2, 27000}, {2, 27000}, {2, 27000}},
+    [UF_COST_UNMAP] = {{2, 21000}, {2048, 38000}, {2048, 38000}, {2048, 38000}, {2048, 38000}},
+    [UF_COST_RELEASE] = {{2, 12000}, {20, 21000}, {128, 41000}, {512, 135000}, {2048, 535000}},
+};
+
+int64_t uf__cost_ns(uf_cost_call call, uint64_t size_bytes)
+{
+    const cost_point *row = points[call];
+    double size_mib = (double)size_bytes / (1024.0 * 1024.0);
+    if (size_mib <= (double)row[0].size_mib) {
+        return row[0].ns;
+    }
+    for (size_t i = 1; i < POINT_COUNT; i++) {
+        double low = (double)row[i - 1].size_mib, high = (double)row[i].size_mib;
+        if (size_mib < high) {
+            double share = (size_mib - low) / (high - low);
+            return row[i - 1].ns + (int64_t)(share * (double)(row[i].ns - row[i - 1].ns));
+        }
+    }
+    return row[POINT_COUNT - 1].ns;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The simulated device. */
+#include "device/sim.h"
+
+#include <string.h>
+
+#include "device/cost.h"
+
+static const uint64_t FIRST_ADDR = UINT64_C(0x7f0000000000);
+static const uint64_t ADDR_GRANULE = UINT64_C(2) << 20;
+
+/* Counts a call; false if this is the one that is to fail. */
+static bool charge(uf_sim *sim, uf_cost_call call, uint64_t size_bytes, uint64_t count)
+{
+    sim->call_count += count;
+    sim->call_ns += uf__cost_ns(call, size_bytes) * (int64_t)count;
+    if (sim->fail_after_count != 0) {
+        sim->fail_after_count--;
+        return sim->fail_after_count != 0;
+    }
+    return true;
+}
+
+static uint64_t place(uf_sim *sim, uint64_t size_bytes, bool is_region)
+{
+    uint64_t addr;
+    if (sim->address_hook != NULL &&
+        sim->address_hook(sim->address_context, size_bytes, is_region, &addr)) {
+        return addr;
+    }
+    addr = sim->next_addr;
+    sim->next_addr += (size_bytes + ADDR_GRANULE - 1) / ADDR_GRANULE * ADDR_GRANULE;
+    return addr;
+}
+
+static uf_status take(uf_sim *sim, uint64_t size_bytes)
+{
+    if (sim->in_use_bytes > sim->capacity_bytes ||
+        size_bytes > sim->capacity_bytes - sim->in_use_bytes) {
+        return UF_ERROR_DEVICE_MEMORY;
+    }
+    sim->in_use_bytes += size_bytes;
+    return UF_OK;
+}
+
+static uf_status memory_info(void *context, uint64_t *free_bytes, uint64_t *total_bytes)
+{
+    const uf_sim *sim = context;
+    *free_bytes = sim->in_use_bytes < sim->capacity_bytes
+                      ? sim->capacity_bytes - sim->in_use_bytes
+                      : 0;
+    *total_bytes = sim->total_bytes;
+    return UF_OK;
+}
+
+static uf_status segment_create(void *context, uint64_t size_bytes, uint64_t stream, uint64_t *addr)
+{
+    (void)stream;
+    uf_sim *sim = context;
+    if (!charge(sim, UF_COST_MALLOC, size_bytes, 1)) {
+        return UF_ERROR_DEVICE;
+    }
+    uf_status status = take(sim, size_bytes);
+    if (status == UF_OK) {
+        *addr = place(sim, size_bytes, false);
+    }
+    return status;
+}
+
+static uf_status segment_destroy(void *context, uint64_t addr, uint64_t size_bytes)
+{
+    (void)addr;
+    uf_sim *sim = context;
+    if (!charge(sim, UF_COST_FREE, size_bytes, 1)) {
+        return UF_ERROR_DEVICE;
+    }
+    sim->sync_count++;
+    sim->in_use_bytes -= size_bytes;
+    return UF_OK;
+}
+
+static uf_status range_reserve(void *context, uint64_t size_bytes, uint64_t *addr)
+{
+    uf_sim *sim = context;
+    if (!charge(sim, UF_COST_RESERVE, size_bytes, 1)) {
+        return UF_ERROR_DEVICE;
+    }
+    *addr = place(sim, size_bytes, true);
+    return UF_OK;
+}
+
+static uf_status range_release(void *context, uint64_t addr, uint64_t size_bytes)
+{
+    (void)addr;
+    return charge(context, UF_COST_RESERVE, size_bytes, 1) ? UF_OK : UF_ERROR_DEVICE;
+}
+
+static uf_status pages_map(void *context, uint64_t addr, uint64_t size_bytes, uint64_t page_bytes)
+{
+    (void)addr;
+    uf_sim *sim = context;
+    uint64_t count = size_bytes / page_bytes;
+    bool is_good = charge(sim, UF_COST_CREATE, page_bytes, count);
+    is_good = charge(sim, UF_COST_MAP, page_bytes, count) && is_good;
+    int64_t access_ns = count == 1
+                            ? uf__cost_ns(UF_COST_ACCESS, page_bytes)
+                            : uf__cost_ns(UF_COST_ACCESS_EACH, page_bytes) * (int64_t)count;
+    sim->call_count++;
+    sim->call_ns += access_ns;
+    return is_good ? take(sim, size_bytes) : UF_ERROR_DEVICE;
+}
+
+static uf_status pages_unmap(void *context, uint64_t addr, uint64_t size_bytes,
+                             uint64_t page_bytes)
+{
+    (void)addr;
+    uf_sim *sim = context;
+    uint64_t count = size_bytes / page_bytes;
+    bool is_good = charge(sim, UF_COST_UNMAP, page_bytes, count);
+    is_good = charge(sim, UF_COST_RELEASE, page_bytes, count) && is_good;
+    if (!is_good) {
+        return UF_ERROR_DEVICE;
+    }
+    sim->in_use_bytes -= size_bytes;
+    return UF_OK;
+}
+
+static uf_status stream_wait(void *context, uint64_t stream)
+{
+    (void)stream;
+    uf_sim *sim = context;
+    sim->sync_count++;
+    return UF_OK;
+}
+
+static uf_status event_record(void *context, uint64_t stream, uint64_t *event)
+{
+    (void)stream;
+    uf_sim *sim = context;
+    *event = ++sim->event_count;
+    return UF_OK;
+}
+
+static uf_status event_query(void *context, uint64_t event, bool *is_done)
+{
+    const uf_sim *sim = context;
+    *is_done = event <= sim->event_done_count;
+    return UF_OK;
+}
+
+static uf_status event_wait(void *context, uint64_t event)
+{
+    uf_sim *sim = context;
+    sim->sync_count += event > sim->event_done_count;
+    return UF_OK;
+}
+
+void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes)
+{
+    memset(sim, 0, sizeof *sim);
+    sim->total_bytes = total_bytes;
+    sim->capacity_bytes = capacity_bytes == 0 ? total_bytes : capacity_bytes;
+    sim->next_addr = FIRST_ADDR;
+    sim->device = (uf_device){.struct_size_bytes = sizeof(uf_device),
+                              .context = sim,
+                              .memory_info = memory_info,
+                              .segment_create = segment_create,
+                              .segment_destroy = segment_destroy,
+                              .range_reserve = range_reserve,
+                              .range_release = range_release,
+                              .pages_map = pages_map,
+                              .pages_unmap = pages_unmap,
+                              .stream_wait = stream_wait,
+                              .event_record = event_record,
+                              .event_query = event_query,
+                              .event_wait = event_wait};
+}
+
+void uf__sim_synchronize(uf_sim *sim)
+{
+    sim->event_done_count = sim->event_count;
+}

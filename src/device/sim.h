@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A device without memory: addresses, a capacity, streams whose work is done when told, and the cost
+ * of every driver call. It knows nothing of allocators. One user at a time. */
+#ifndef UF_DEVICE_SIM_H
+#define UF_DEVICE_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <unfrag/device.h>
+
+/* Called before a new segment or region gets an address, to dictate it (replay of a recording).
+ * Returns false to leave the choice to the device. */
+typedef bool (*uf_sim_address_hook)(void *context, uint64_t size_bytes, bool is_region,
+                                    uint64_t *addr);
+
+typedef struct uf_sim {
+    uf_device device; /* pass &sim.device to an allocator */
+    uint64_t capacity_bytes; /* what the driver can hand out */
+    uint64_t total_bytes;    /* nominal memory */
+    uint64_t in_use_bytes;
+    uint64_t next_addr; /* the next fresh address; never reused */
+    uint64_t event_count, event_done_count; /* events up to event_done_count are done */
+    uint64_t call_count, sync_count;
+    int64_t call_ns;
+    uf_sim_address_hook address_hook;
+    void *address_context;
+    uint64_t fail_after_count; /* the N-th call from now fails with UF_ERROR_DEVICE; 0 = never */
+} uf_sim;
+
+/* capacity_bytes 0 = as total_bytes. */
+void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes);
+
+/* All recorded events are done from now on. */
+void uf__sim_synchronize(uf_sim *sim);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Choosing what to assume where events are silent: which segments belong to private pools, and
+ * whether a flush was empty_cache or the request's own. Starts from the plainest reading; at the
+ * first difference it tries the few changes that could explain it, keeps the one that gets furthest,
+ * and goes on from there. */
+#include "replay/infer.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "replay/follow.h"
+#include "replay/rebuild.h"
+
+enum { MAX_POOL_CHOICES = 6, MAX_CHANGES = 24 };
+
+/* At most this many events are followed in all; beyond it the best result so far stands. */
+static const uint64_t EVENT_BUDGET = 400u * 1000u * 1000u;
+
+typedef struct uf_inference {
+    uf_program *program;
+    uf_assumptions assumptions;
+    uint64_t creator_count;
+    uint64_t budget;
+    uf_follow *best;      /* the run that got furthest; a core keeps pointers into it */
+    uint32_t spare_label; /* a pool that nothing uses yet, 0 = none */
+} uf_inference;
+
+typedef struct uf_change {
+    bool is_label; /* else a reading */
+    uint64_t at;   /* creator, or the group's first event */
+    uint16_t label;
+    uf_reading reading;
+} uf_change;
+
+static uint64_t progress_of(const uf_follow *follow)
+{
+    if (!follow->has_failed) {
+        return UINT64_MAX;
+    }
+    return follow->difference.event == UF_EVENT_NONE ? UINT64_MAX - 1 : follow->cursor;
+}
+
+static bool push_reading(uf_assumptions *assumptions, uint64_t event, uf_reading reading)
+{
+    if (assumptions->reading_count == assumptions->reading_capacity) {
+        size_t capacity = assumptions->reading_capacity == 0 ? 8 : assumptions->reading_capacity * 2;
+        uf_forced_reading *grown = realloc(assumptions->readings, capacity * sizeof *grown);
+        if (grown == NULL) {
+            return false;
+        }
+        assumptions->readings = grown;
+        assumptions->reading_capacity = capacity;
+    }
+    assumptions->readings[assumptions->reading_count++] = (uf_forced_reading){event, reading};
+    return true;
+}
+
+static bool is_forced(const uf_assumptions *assumptions, uint64_t event)
+{
+    for (size_t i = 0; i < assumptions->reading_count; i++) {
+        if (assumptions->readings[i].event == event) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Binds the labels of what is still there at the end: snapshots name its pool. */
+static bool bind_final(uf_inference *inference, const uf_ranges *ranges)
+{
+    uf_program *program = inference->program;
+    const uf_trace *trace = program->trace;
+    for (uint32_t s = 0; s < trace->segment_count; s++) {
+        const uf_trace_segment *segment = &trace->segments[s];
+        uint32_t label = 0;
+        if (segment->device != program->device || !segment->has_pool_id) {
+            continue;
+        }
+        if (!uf__program_pool_find(program, segment->pool_id, &label)) {
+            return false;
+        }
+        for (size_t r = 0; r < ranges->count; r++) {
+            const uf_range *range = &ranges->items[r];
+            if (range->addr < segment->addr + segment->total_bytes &&
+                range->end > segment->addr) {
+                inference->assumptions.labels[range->creator] = (uint16_t)label;
+                inference->assumptions.is_bound[range->creator] = 1;
+                inference->assumptions.has_private |= label != 0;
+            }
+        }
+    }
+    return true;
+}
+
+static bool assume_plainly(uf_inference *inference)
+{
+    uf_program *program = inference->program;
+    uint64_t start_count = program->start == NULL ? 0 : program->start->segment_count;
+    inference->creator_count = program->event_count + start_count;
+    uf_assumptions *assumptions = &inference->assumptions;
+    assumptions->labels = malloc((inference->creator_count + 1) * sizeof *assumptions->labels);
+    assumptions->is_bound = calloc(inference->creator_count + 1, 1);
+    if (assumptions->labels == NULL || assumptions->is_bound == NULL) {
+        return false;
+    }
+    memset(assumptions->labels, 0xff, (inference->creator_count + 1) * sizeof *assumptions->labels);
+    uf_ranges ranges = {0};
+    uint64_t unused_bytes;
+    bool is_good = true;
+    for (uint64_t i = 0; i < start_count && is_good; i++) {
+        const uf_start_segment *segment = &program->start->segments[i];
+        assumptions->labels[program->event_count + i] = (uint16_t)segment->pool;
+        assumptions->has_private |= segment->pool != 0;
+        is_good = uf__ranges_add(&ranges, segment->addr, segment->size_bytes,
+                                 program->event_count + i);
+    }
+    for (uint64_t i = 0; i < program->event_count && is_good; i++) {
+        const uf_event *event = &program->events[i];
+        if (event->action == UF_ACTION_SEGMENT_ALLOC || event->action == UF_ACTION_SEGMENT_MAP) {
+            is_good = uf__ranges_add(&ranges, event->addr, event->size_bytes, i);
+            const uf_site *site = &program->trace->sites[event->site];
+            uint32_t label = 0;
+            if (is_good && site->has_pool_id) {
+                is_good = uf__program_pool_find(program, site->pool_id, &label);
+                assumptions->labels[i] = (uint16_t)label;
+                assumptions->is_bound[i] = 1;
+                assumptions->has_private |= label != 0;
+            }
+        } else if (event->action == UF_ACTION_SEGMENT_FREE ||
+                   event->action == UF_ACTION_SEGMENT_UNMAP) {
+            is_good = uf__ranges_remove(&ranges, event->addr, event->size_bytes, &unused_bytes);
+        }
+    }
+    is_good = is_good && bind_final(inference, &ranges);
+    uf__ranges_fini(&ranges);
+    return is_good;
+}
+
+/* The pools a segment could move to, likeliest first: the one in use last if nothing was flushed
+ * since, a new one, then others by how lately they were used. */
+static size_t list_pools(uf_inference *inference, uint16_t *labels)
+{
+    const uf_follow *follow = inference->best;
+    uint32_t count = inference->program->pool_count;
+    size_t listed = 0;
+    uint64_t before = UINT64_MAX;
+    for (size_t round = 0; round + 2 < MAX_POOL_CHOICES; round++) {
+        uint32_t latest = 0;
+        for (uint32_t label = 1; label < count; label++) {
+            uint64_t last = follow->label_last_event[label];
+            if (last != 0 && last < before &&
+                (latest == 0 || last > follow->label_last_event[latest])) {
+                latest = label;
+            }
+        }
+        if (latest == 0) {
+            break;
+        }
+        before = follow->label_last_event[latest];
+        labels[listed++] = (uint16_t)latest;
+    }
+    if (inference->spare_label == 0 &&
+        !uf__program_pool(inference->program, NULL, &inference->spare_label)) {
+        return listed;
+    }
+    bool is_open = listed > 0 && (follow->last_flush_event == UF_EVENT_NONE ||
+                                  follow->label_last_event[labels[0]] > follow->last_flush_event);
+    size_t position = is_open ? 1 : 0;
+    memmove(&labels[position + 1], &labels[position], (listed - position) * sizeof *labels);
+    labels[position] = (uint16_t)inference->spare_label;
+    return listed + 1;
+}
+
+static void add_label_changes(uf_inference *inference, uint64_t creator, uf_change *changes,
+                              size_t *count)
+{
+    const uf_assumptions *assumptions = &inference->assumptions;
+    if (creator == UF_EVENT_NONE || creator >= inference->creator_count ||
+        assumptions->is_bound[creator]) {
+        return;
+    }
+    uint16_t labels[MAX_POOL_CHOICES];
+    size_t label_count = list_pools(inference, labels);
+    for (size_t i = 0; i < label_count; i++) {
+        if (labels[i] != assumptions->labels[creator]) {
+            changes[(*count)++] = (uf_change){.is_label = true, .at = creator, .label = labels[i]};
+        }
+    }
+    /* A recorded pool that nothing was seen to use yet. */
+    for (uint32_t label = 1; label < inference->program->pool_count; label++) {
+        if (inference->program->pools[label].is_recorded &&
+            inference->best->label_last_event[label] == 0 &&
+            assumptions->labels[creator] != label && *count < MAX_CHANGES) {
+            changes[(*count)++] =
+                (uf_change){.is_label = true, .at = creator, .label = (uint16_t)label};
+        }
+    }
+}
+
+static size_t list_changes(uf_inference *inference, uf_change *changes)
+{
+    const uf_follow *follow = inference->best;
+    const uf_program *program = inference->program;
+    size_t count = 0;
+    uint64_t group = follow->group_first;
+    if (!is_forced(&inference->assumptions, group)) {
+        if (follow->has_lead) {
+            changes[count++] = (uf_change){.at = group,
+                                           .reading = follow->lead_reading == UF_READING_IN_CALL
+                                                          ? UF_READING_EXPLICIT
+                                                          : UF_READING_IN_CALL};
+        }
+        if (follow->cursor < program->event_count &&
+            program->events[follow->cursor].action == UF_ACTION_OOM) {
+            changes[count++] = (uf_change){.at = group, .reading = UF_READING_REDIRECTED};
+        }
+    }
+    add_label_changes(inference, follow->suspect_recorded, changes, &count);
+    if (follow->suspect_model != follow->suspect_recorded) {
+        add_label_changes(inference, follow->suspect_model, changes, &count);
+    }
+    return count;
+}
+
+/* Makes a change; undo with the value it returns. */
+static uint16_t apply(uf_inference *inference, const uf_change *change)
+{
+    uf_assumptions *assumptions = &inference->assumptions;
+    if (!change->is_label) {
+        (void)push_reading(assumptions, change->at, change->reading);
+        return 0;
+    }
+    uint16_t old = assumptions->labels[change->at];
+    assumptions->labels[change->at] = change->label;
+    assumptions->has_private = true;
+    return old;
+}
+
+static void undo(uf_inference *inference, const uf_change *change, uint16_t old)
+{
+    if (change->is_label) {
+        inference->assumptions.labels[change->at] = old;
+    } else if (inference->assumptions.reading_count > 0) {
+        inference->assumptions.reading_count--;
+    }
+}
+
+static void follow_destroy(uf_follow *follow)
+{
+    if (follow != NULL) {
+        uf__follow_fini(follow);
+        free(follow);
+    }
+}
+
+/* One run under the present assumptions; NULL if the host has no memory left. */
+static uf_follow *run(uf_inference *inference)
+{
+    uf_follow *follow = malloc(sizeof *follow);
+    if (follow == NULL) {
+        return NULL;
+    }
+    uf_status status = uf__follow_run(follow, inference->program, &inference->assumptions);
+    uint64_t spent = follow->cursor + 1;
+    inference->budget -= spent < inference->budget ? spent : inference->budget;
+    if (status != UF_OK) {
+        follow_destroy(follow);
+        return NULL;
+    }
+    return follow;
+}
+
+/* Tries each change; keeps the best if it gets further. */
+static bool improve(uf_inference *inference, bool *is_better)
+{
+    uf_change changes[MAX_CHANGES];
+    size_t count = list_changes(inference, changes), best_index = count;
+    uint64_t best_progress = progress_of(inference->best);
+    uf_follow *best = NULL;
+    for (size_t i = 0; i < count && inference->budget > 0; i++) {
+        uint16_t old = apply(inference, &changes[i]);
+        uf_follow *follow = run(inference);
+        undo(inference, &changes[i], old);
+        if (follow == NULL) {
+            follow_destroy(best);
+            return false;
+        }
+        if (progress_of(follow) > best_progress) {
+            follow_destroy(best);
+            best_progress = progress_of(follow);
+            best_index = i;
+            best = follow;
+        } else {
+            follow_destroy(follow);
+        }
+    }
+    *is_better = best != NULL;
+    if (*is_better) {
+        const uf_change *chosen = &changes[best_index];
+        (void)apply(inference, chosen);
+        follow_destroy(inference->best);
+        inference->best = best;
+        inference->program->report.relabel_count += chosen->is_label;
+        if (chosen->is_label && chosen->label == inference->spare_label) {
+            inference->spare_label = 0;
+        }
+    }
+    return true;
+}
+
+/* Where events leave open who flushed, the recorded number of retries decides. */
+static bool settle_retries(uf_inference *inference)
+{
+    const uf_program *program = inference->program;
+    int64_t wanted = program->options.num_alloc_retries;
+    int64_t have = inference->best->core.counters.num_alloc_retries;
+    if (wanted < 0 || wanted == have || inference->best->has_failed) {
+        return true;
+    }
+    bool is_more = wanted > have;
+    const uint64_t *open = is_more ? inference->best->open_explicit : inference->best->open_in_call;
+    size_t open_count =
+        is_more ? inference->best->open_explicit_count : inference->best->open_in_call_count;
+    int64_t missing = is_more ? wanted - have : have - wanted;
+    size_t kept_count = inference->assumptions.reading_count;
+    for (size_t i = 0; i < open_count && missing > 0; i++) {
+        if (!is_forced(&inference->assumptions, open[i])) {
+            if (!push_reading(&inference->assumptions, open[i],
+                              is_more ? UF_READING_IN_CALL : UF_READING_EXPLICIT)) {
+                return false;
+            }
+            missing--;
+        }
+    }
+    uf_follow *follow = run(inference);
+    if (follow == NULL) {
+        return false;
+    }
+    if (!follow->has_failed && follow->core.counters.num_alloc_retries == wanted) {
+        follow_destroy(inference->best);
+        inference->best = follow;
+    } else {
+        inference->assumptions.reading_count = kept_count;
+        follow_destroy(follow);
+    }
+    return true;
+}
+
+static void report_best(uf_inference *inference)
+{
+    uf_program *program = inference->program;
+    const uf_follow *best = inference->best;
+    uf_program_report *report = &program->report;
+    report->is_equal = !best->has_failed;
+    report->events_equal = best->cursor;
+    report->difference = best->difference;
+    report->empty_cache_count = best->empty_cache_count;
+    report->device_calls = best->sim.call_count;
+    report->device_syncs = best->sim.sync_count;
+    report->device_ms = (double)best->sim.call_ns / 1e6;
+    uf__core_stats(&best->core, &report->stats);
+    for (uint32_t label = 1; label < program->pool_count; label++) {
+        report->pool_count += best->label_last_event[label] != 0 || program->pools[label].is_recorded;
+    }
+}
+
+uf_status uf__infer(uf_program *program)
+{
+    uf_inference inference = {.program = program, .budget = EVENT_BUDGET};
+    bool is_good = assume_plainly(&inference);
+    inference.best = is_good ? run(&inference) : NULL;
+    is_good = inference.best != NULL;
+    bool is_better = is_good && inference.best->has_failed, has_trials = is_better;
+    while (is_good && is_better && inference.best->has_failed && inference.budget > 0) {
+        is_good = improve(&inference, &is_better);
+    }
+    is_good = is_good && settle_retries(&inference);
+    if (is_good && has_trials) {
+        /* Trials wrote into the program; the chosen run writes last. */
+        follow_destroy(inference.best);
+        inference.best = run(&inference);
+        is_good = inference.best != NULL;
+    }
+    if (is_good) {
+        report_best(&inference);
+    }
+    follow_destroy(inference.best);
+    free(inference.assumptions.labels);
+    free(inference.assumptions.is_bound);
+    free(inference.assumptions.readings);
+    return is_good ? UF_OK : UF_ERROR_HOST_MEMORY;
+}

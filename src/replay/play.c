@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What-if replay: a program under other settings, on a simulated card. The model decides everything;
+ * from the recording come requests, frees, and how long other streams kept freed blocks waiting. */
+#include "replay/play.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "alloc/rounding.h"
+#include "base/error.h"
+
+enum { PROGRESS_EVENTS = 1 << 18 };
+
+typedef struct uf_player {
+    const uf_program *program;
+    const uf_replay_options *options;
+    uf_core core;
+    uf_sim sim;
+    uint32_t *block_of_alloc;
+    uint32_t *stream_of; /* core stream by program stream */
+    uint32_t *pool_of;   /* core pool + 1 by label, 0 = not made yet */
+    uint32_t *after;     /* completions put off to the end of the next request */
+    uint32_t after_count, after_capacity;
+    uint32_t repetition;
+    uint64_t played_count, alloc_count, total_count, skipped_oom_count;
+    uf_replay_result *result;
+    uf_error *error;
+    bool is_stopped;
+} uf_player;
+
+static uint64_t largest_free(const uf_shelf *shelf, const uf_block *blocks)
+{
+    uint32_t index = shelf->free.count == 0
+                         ? UF_NO_BLOCK
+                         : uf__freeset_before(&shelf->free, blocks, UINT64_MAX, UINT64_MAX);
+    return index == UF_NO_BLOCK ? 0 : blocks[index].size_bytes;
+}
+
+static void note_oom(uf_player *player, uint64_t at, uint32_t id)
+{
+    uf_replay_result *result = player->result;
+    const uf_core *core = &player->core;
+    const uf_program *program = player->program;
+    player->is_stopped = player->options->on_oom == UF_ON_OOM_STOP;
+    if (result->has_oom) {
+        return;
+    }
+    result->has_oom = true;
+    uf_oom *oom = &result->first_oom;
+    uint64_t bytes = program->alloc_bytes[id];
+    uint64_t rounded = bytes >= UF_REQUEST_LIMIT_BYTES ? bytes : uf__round_request(&core->conf, bytes);
+    *oom = (uf_oom){.event = at,
+                    .repetition = player->repetition,
+                    .requested_bytes = bytes,
+                    .rounded_bytes = rounded,
+                    .segment_bytes = bytes >= UF_REQUEST_LIMIT_BYTES
+                                         ? bytes
+                                         : uf__segment_bytes(&core->conf, rounded),
+                    .stream = program->streams[program->alloc_stream[id]],
+                    .reserved_bytes = core->total_bytes,
+                    .device_free_bytes = uf__core_device_free_bytes(core),
+                    .is_in_private_pool = program->alloc_pool[id] != 0};
+    oom->allocated_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ALLOCATED_BYTES);
+    oom->active_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ACTIVE_BYTES);
+    for (uint32_t i = 1; i < core->shelf_count; i++) {
+        const uf_shelf *shelf = core->shelves[i];
+        if (shelf != NULL && shelf->pool == UF_DEFAULT_POOL &&
+            core->streams[shelf->stream] == oom->stream &&
+            shelf->pool_class == (uf__is_small(rounded) ? UF_CLASS_SMALL : UF_CLASS_LARGE)) {
+            oom->largest_free_block_bytes = largest_free(shelf, core->blocks.items);
+        }
+    }
+}
+
+static uf_status pool_for(uf_player *player, uint32_t label, uint32_t *pool)
+{
+    if (label == 0) {
+        *pool = UF_DEFAULT_POOL;
+        return UF_OK;
+    }
+    if (player->pool_of[label] == 0) {
+        const uf_program_pool *known = &player->program->pools[label];
+        uf_status status = uf__core_pool_create(&player->core, known->id[0], known->id[1], pool);
+        if (status != UF_OK) {
+            return status;
+        }
+        player->pool_of[label] = *pool + 1;
+    }
+    *pool = player->pool_of[label] - 1;
+    return UF_OK;
+}
+
+/* The frees that the recording completed inside a request's flush. */
+static void complete_after(uf_player *player)
+{
+    for (uint32_t i = 0; i < player->after_count; i++) {
+        uint32_t id = player->after[i], block = player->block_of_alloc[id];
+        if (block != UF_NO_BLOCK && uf__core_is_waiting(&player->core, block, id)) {
+            uf__core_complete(&player->core, block);
+        }
+        player->block_of_alloc[id] = UF_NO_BLOCK;
+    }
+    player->after_count = 0;
+}
+
+static uf_status play_alloc(uf_player *player, uint64_t at, uint32_t id)
+{
+    const uf_program *program = player->program;
+    uint32_t pool = UF_DEFAULT_POOL, block = UF_NO_BLOCK;
+    uf_status status = UF_OK;
+    if (__builtin_expect(program->alloc_pool[id] != 0, 0)) {
+        status = pool_for(player, program->alloc_pool[id], &pool);
+    }
+    if (status == UF_OK) {
+        status = uf__core_alloc(&player->core, program->alloc_bytes[id],
+                                player->stream_of[program->alloc_stream[id]], pool, &block);
+    }
+    player->block_of_alloc[id] = block;
+    player->alloc_count++;
+    if (__builtin_expect(player->after_count != 0, 0)) {
+        complete_after(player);
+    }
+    if (status == UF_ERROR_OUT_OF_MEMORY || status == UF_ERROR_REQUEST_TOO_LARGE) {
+        note_oom(player, at, id);
+        return UF_OK;
+    }
+    return status;
+}
+
+static uf_status play_free(uf_player *player, uf_op_kind kind, uint32_t id)
+{
+    uint32_t block = player->block_of_alloc[id];
+    if (block == UF_NO_BLOCK) {
+        return UF_OK; /* its request failed, or it lived before the steady part */
+    }
+    if (kind == UF_OP_FREE) {
+        player->block_of_alloc[id] = UF_NO_BLOCK;
+        return uf__core_free(&player->core, block);
+    }
+    uf_status status = uf__core_use_external(&player->core, block, id);
+    return status == UF_OK ? uf__core_free(&player->core, block) : status;
+}
+
+static uf_status play_completion(uf_player *player, uf_op_kind kind, uint32_t id)
+{
+    uint32_t block = player->block_of_alloc[id];
+    if (block == UF_NO_BLOCK) {
+        return UF_OK;
+    }
+    if (kind == UF_OP_COMPLETE_AFTER) {
+        if (player->after_count == player->after_capacity) {
+            uint32_t capacity = player->after_capacity == 0 ? 64 : player->after_capacity * 2;
+            uint32_t *grown = realloc(player->after, capacity * sizeof *grown);
+            if (grown == NULL) {
+                return UF_ERROR_HOST_MEMORY;
+            }
+            player->after = grown;
+            player->after_capacity = capacity;
+        }
+        player->after[player->after_count++] = id;
+        return UF_OK;
+    }
+    player->block_of_alloc[id] = UF_NO_BLOCK;
+    if (uf__core_is_waiting(&player->core, block, id)) {
+        uf__core_complete(&player->core, block);
+    }
+    return UF_OK;
+}
+
+static uf_status play_pool(uf_player *player, uf_op_kind kind, uint32_t label)
+{
+    if (player->pool_of[label] == 0) {
+        return UF_OK;
+    }
+    uint32_t pool = player->pool_of[label] - 1;
+    uf_pool *known = &player->core.pools[pool];
+    if (!known->is_known) {
+        player->pool_of[label] = 0;
+        return UF_OK;
+    }
+    known->use_count = 0;
+    uf_status status = UF_OK;
+    if (kind == UF_OP_POOL_DROP) {
+        status = uf__core_pool_empty(&player->core, pool);
+    }
+    if (!player->core.pools[pool].is_known) {
+        player->pool_of[label] = 0;
+    }
+    return status;
+}
+
+static uf_status play_rare(uf_player *player, uint32_t op)
+{
+    uf_op_kind kind = uf__op_kind(op);
+    switch (kind) {
+    case UF_OP_EMPTY:
+        return uf__core_empty_cache(&player->core);
+    case UF_OP_POOL_DROP:
+    case UF_OP_POOL_RETIRE:
+        return play_pool(player, kind, uf__op_id(op));
+    case UF_OP_OOM:
+        player->result->recorded_oom_count++;
+        return UF_OK;
+    default:
+        return UF_OK;
+    }
+}
+
+static uf_status after_event(uf_player *player)
+{
+    const uf_replay_options *options = player->options;
+    if (options->is_checked) {
+        uf_status status = uf__core_check(&player->core, player->error);
+        if (status != UF_OK) {
+            return status;
+        }
+    }
+    if (options->progress != NULL && player->played_count % PROGRESS_EVENTS == 0 &&
+        !options->progress(options->progress_context, player->played_count,
+                           player->total_count)) {
+        return UF_ERROR_INTERRUPTED;
+    }
+    return UF_OK;
+}
+
+static uf_status play_range(uf_player *player, uint64_t from, uint64_t to)
+{
+    const uint32_t *ops = player->program->ops;
+    bool is_watched = player->options->is_checked || player->options->progress != NULL;
+    uf_status status = UF_OK;
+    uint64_t at = from;
+    for (; at < to && status == UF_OK && !player->is_stopped; at++) {
+        uint32_t op = ops[at];
+        uf_op_kind kind = uf__op_kind(op);
+        switch (kind) {
+        case UF_OP_NONE:
+            break;
+        case UF_OP_ALLOC:
+            status = play_alloc(player, at, uf__op_id(op));
+            break;
+        case UF_OP_FREE:
+        case UF_OP_FREE_LATER:
+            status = play_free(player, kind, uf__op_id(op));
+            break;
+        case UF_OP_COMPLETE:
+        case UF_OP_COMPLETE_AFTER:
+            status = play_completion(player, kind, uf__op_id(op));
+            break;
+        default:
+            status = play_rare(player, op);
+            break;
+        }
+        if (__builtin_expect(is_watched, 0) && status == UF_OK) {
+            player->played_count += 1;
+            status = after_event(player);
+        }
+    }
+    player->played_count += is_watched ? 0 : at - from;
+    return status;
+}
+
+/* What was live when the trace began comes first, by address. */
+static uf_status play_start(uf_player *player)
+{
+    uf_status status = UF_OK;
+    for (uint32_t i = 0; i < player->program->start_count && status == UF_OK; i++) {
+        if (!player->is_stopped) {
+            status = play_alloc(player, 0, player->program->start_ids[i]);
+        }
+    }
+    return status;
+}
+
+/* Frees what a repetition left behind, so that the next one finds what this one found. */
+static uf_status end_repetition(uf_player *player, uint64_t first)
+{
+    const uf_program *program = player->program;
+    uf_status status = UF_OK;
+    for (uint64_t at = first; at < program->event_count && status == UF_OK; at++) {
+        uint32_t op = program->ops[at], id = uf__op_id(op);
+        if (uf__op_kind(op) != UF_OP_ALLOC || player->block_of_alloc[id] == UF_NO_BLOCK) {
+            continue;
+        }
+        uint32_t block = player->block_of_alloc[id];
+        player->block_of_alloc[id] = UF_NO_BLOCK;
+        if (uf__core_is_waiting(&player->core, block, id)) {
+            uf__core_complete(&player->core, block);
+        } else {
+            status = uf__core_free(&player->core, block);
+        }
+    }
+    return status;
+}
+
+/* splitmix64: a small generator whose sequence is the same everywhere. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = (*state += UINT64_C(0x9E3779B97F4A7C15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+static uf_status play_repetitions(uf_player *player)
+{
+    const uf_program *program = player->program;
+    const uf_replay_options *options = player->options;
+    uf_steady steady;
+    uf_status status = uf__steady_find(program, &steady);
+    if (status != UF_OK) {
+        return status;
+    }
+    player->result->steady_first_event = steady.first_event;
+    player->result->steady_piece_count = steady.piece_count;
+    player->total_count += (options->repeat_count - 1) * (program->event_count - steady.first_event);
+    uint64_t random_state = options->shuffle_seed;
+    uint32_t *order = malloc((steady.piece_count + 1u) * sizeof *order);
+    status = order == NULL ? UF_ERROR_HOST_MEMORY : play_range(player, 0, program->event_count);
+    for (uint32_t r = 1; r < options->repeat_count && status == UF_OK && !player->is_stopped; r++) {
+        player->repetition = r;
+        status = end_repetition(player, steady.first_event);
+        for (uint32_t i = 0; i < steady.piece_count; i++) {
+            uint32_t j = options->is_shuffled ? (uint32_t)(next_random(&random_state) % (i + 1)) : i;
+            order[i] = order[j];
+            order[j] = i;
+        }
+        for (uint32_t i = 0; i < steady.piece_count && status == UF_OK; i++) {
+            status = play_range(player, steady.piece_firsts[order[i]],
+                                steady.piece_firsts[order[i] + 1]);
+        }
+    }
+    free(order);
+    uf__steady_fini(&steady);
+    return status;
+}
+
+static uf_status play_all(uf_player *player)
+{
+    const uf_replay_options *options = player->options;
+    uint64_t end = player->program->event_count, from = options->from_event;
+    uint64_t to = options->to_event != 0 && options->to_event < end ? options->to_event : end;
+    player->total_count = to;
+    uf_status status = play_start(player);
+    if (status == UF_OK && options->repeat_count > 1) {
+        return play_repetitions(player);
+    }
+    if (status == UF_OK && from > 0) {
+        status = play_range(player, 0, from < to ? from : to);
+        uf__counters_reset_peak(&player->core.counters);
+        uf__counters_reset_accumulated(&player->core.counters);
+        player->sim.call_count = player->sim.sync_count = 0;
+        player->sim.call_ns = 0;
+        player->played_count = player->alloc_count = 0;
+        player->result->recorded_oom_count = 0;
+    }
+    return status == UF_OK ? play_range(player, from, to) : status;
+}
+
+static void fill_result(uf_player *player)
+{
+    uf_replay_result *result = player->result;
+    const uf_core *core = &player->core;
+    uf__core_stats(core, &result->stats);
+    result->event_count = player->played_count;
+    result->alloc_count = player->alloc_count;
+    result->peak_active_bytes = (uint64_t)result->stats.active_bytes.all.peak;
+    result->peak_allocated_bytes = (uint64_t)result->stats.allocated_bytes.all.peak;
+    result->peak_reserved_bytes = (uint64_t)result->stats.reserved_bytes.all.peak;
+    result->end_reserved_bytes = core->total_bytes;
+    result->end_active_bytes = (uint64_t)result->stats.active_bytes.all.current;
+    result->oom_count = (uint64_t)result->stats.num_ooms;
+    result->retry_count = (uint64_t)result->stats.num_alloc_retries;
+    result->device_calls = player->sim.call_count;
+    result->device_syncs = player->sim.sync_count;
+    result->device_ms = (double)player->sim.call_ns / 1e6;
+    uint64_t largest_bytes = 0;
+    for (uint32_t i = 1; i < core->shelf_count; i++) {
+        uint64_t bytes = core->shelves[i] == NULL
+                             ? 0
+                             : largest_free(core->shelves[i], core->blocks.items);
+        largest_bytes = bytes > largest_bytes ? bytes : largest_bytes;
+    }
+    uf_error unused;
+    (void)!uf_fragmentation_compute(&result->stats, largest_bytes, 0.0, &result->fragmentation,
+                                    &unused);
+}
+
+static uf_status player_init(uf_player *player, const uf_conf *conf)
+{
+    const uf_program *program = player->program;
+    const uf_replay_options *options = player->options;
+    uint64_t card_bytes = options->card_bytes;
+    uint64_t total_bytes = options->total_bytes != 0 ? options->total_bytes
+                           : card_bytes != 0         ? card_bytes
+                                                     : program->options.total_bytes;
+    uf__sim_init(&player->sim, total_bytes, card_bytes != 0 ? card_bytes : total_bytes);
+    uf_core_config config = {.device = &player->sim.device,
+                             .conf = conf,
+                             .device_total_bytes = total_bytes,
+                             .limit_bytes = options->limit_bytes};
+    uf_status status = uf__core_init(&player->core, &config);
+    if (status != UF_OK) {
+        return status;
+    }
+    player->block_of_alloc = calloc(program->alloc_count + 1u, sizeof *player->block_of_alloc);
+    player->stream_of = calloc(program->stream_count + 1u, sizeof *player->stream_of);
+    player->pool_of = calloc(program->pool_count + 1u, sizeof *player->pool_of);
+    if (player->block_of_alloc == NULL || player->stream_of == NULL || player->pool_of == NULL) {
+        return UF_ERROR_HOST_MEMORY;
+    }
+    for (uint32_t i = 0; i < program->stream_count && status == UF_OK; i++) {
+        status = uf__core_stream(&player->core, program->streams[i], &player->stream_of[i]);
+    }
+    return status;
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static uf_status explain(const uf_player *player, uf_status status, uf_error *error)
+{
+    switch (status) {
+    case UF_OK:
+    case UF_ERROR_INTERNAL: /* the checker has said it */
+        return status;
+    case UF_ERROR_HAZARD:
+        return uf__error_set(error, status,
+                             "these settings make PyTorch release a cached block that is part of a "
+                             "segment in use (after %" PRIu64 " events); what follows is undefined "
+                             "there, so it is not imitated", player->played_count);
+    default:
+        return uf__error_set(error, status, "%s (after %" PRIu64 " events)",
+                             uf_status_text(status), player->played_count);
+    }
+}
+
+uf_status uf_replay_run(const uf_program *program, const uf_replay_options *options,
+                        uf_replay_result *result, uf_error *error)
+{
+    const uf_replay_options defaults = {.struct_size_bytes = sizeof defaults};
+    options = options == NULL ? &defaults : options;
+    if (options->from_event > program->event_count) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "the range starts at event %" PRIu64 ", the trace has %" PRIu64,
+                             options->from_event, program->event_count);
+    }
+    uf_conf conf = program->conf;
+    if (options->conf != NULL) {
+        uf__conf_init(&conf);
+        uf_status status = uf__conf_parse(&conf, options->conf, UF_CONF_2_11, error);
+        if (status != UF_OK) {
+            return status;
+        }
+    }
+    uf_replay_result filled = {.steady_first_event = UF_EVENT_NONE};
+    uf_player player = {
+        .program = program, .options = options, .result = &filled, .error = error};
+    uf_status status = player_init(&player, &conf);
+    int64_t start_ns = now_ns();
+    if (status == UF_OK) {
+        status = play_all(&player);
+    }
+    filled.elapsed_ns = now_ns() - start_ns;
+    if (status == UF_OK) {
+        uint64_t to = options->to_event == 0 ? program->event_count : options->to_event;
+        fill_result(&player);
+        status = uf__program_peak_live(program, options->from_event, to, &filled.peak_live_bytes);
+    }
+    if (status == UF_OK) {
+        *result = filled;
+    }
+    uf__core_fini(&player.core);
+    free(player.block_of_alloc);
+    free(player.stream_of);
+    free(player.pool_of);
+    free(player.after);
+    return explain(&player, status, error);
+}

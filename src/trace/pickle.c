@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The pickle machine: its loop, with the opcodes that make up nearly all of a snapshot, its stack,
+ * and the filling of containers. The other opcodes are in pickle_data.c. Knows nothing of what the
+ * values mean. No lock; one machine belongs to one reader. */
+#include "trace/pickle.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "trace/pickle_machine.h"
+#include "trace/pickle_opcodes.h"
+
+/* So many bytes at hand, and the loop decodes a frequent opcode without further checks. */
+#define HOT_BYTES 16
+
+uf_status uf__pickle_fail(const uf__pickle *machine, uf_error *error, const char *format, ...)
+{
+    char text[300];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const char *name = uf__pickle_opcode_name(machine->opcode);
+    return uf__error_set(error, UF_ERROR_BAD_INPUT,
+                         "not a readable pickle: at byte %" PRIu64 ", %s: %s",
+                         machine->opcode_offset, name != NULL ? name : "unknown opcode", text);
+}
+
+uf_status uf__pickle_fail_store(const uf__pickle *machine, uf_error *error)
+{
+    if (machine->store->is_over_bound)
+        return uf__pickle_fail(machine, error, "holds more values at once than any snapshot does");
+    return uf__error_set(error, UF_ERROR_HOST_MEMORY,
+                         "no host memory left while reading a pickle, at byte %" PRIu64,
+                         uf__input_offset(machine->input));
+}
+
+uf_status uf__pickle_need(const uf__pickle *machine, uint64_t count, uf_error *error)
+{
+    uint64_t have = machine->stack_count - machine->marks[machine->mark_count - 1];
+    if (have < count)
+        return uf__pickle_fail(machine, error,
+                               "needs %" PRIu64 " values on the stack, has %" PRIu64, count, have);
+    return UF_OK;
+}
+
+uf_status uf__pickle_pop_mark(uf__pickle *machine, uf__value **values, uint64_t *count,
+                              uf_error *error)
+{
+    if (machine->mark_count < 2)
+        return uf__pickle_fail(machine, error, "no MARK before it");
+    uint64_t first = machine->marks[--machine->mark_count];
+    *values = machine->stack + first;
+    *count = machine->stack_count - first;
+    return UF_OK;
+}
+
+uf_status uf__pickle_memoize(uf__pickle *machine, uint64_t index, uf_error *error)
+{
+    uf_status status = uf__pickle_need(machine, 1, error);
+    if (status != UF_OK)
+        return status;
+    uf__value value = machine->stack[machine->stack_count - 1];
+    if (uf__value_is_container(value)) {
+        uf__object *object = uf__store_object(machine->store, value);
+        if (object->memo_index == UF_NONE)
+            object->memo_index = (uint32_t)index;
+        else if (object->memo_index != index)
+            object->flags |= UF__OBJECT_SHARED;
+    }
+    if (!uf__store_memo_put(machine->store, index, value))
+        return uf__pickle_fail_store(machine, error);
+    return UF_OK;
+}
+
+uf_status uf__pickle_recall(uf__pickle *machine, uint64_t index, uf_error *error)
+{
+    uf__value value = uf__store_memo_get(machine->store, index);
+    if (value == UF__VALUE_NOTHING)
+        return uf__pickle_fail(machine, error, "memo entry %" PRIu64 " was never stored", index);
+    value = uf__store_resolve(machine->store, value);
+    if (uf__value_is_container(value))
+        uf__store_object(machine->store, value)->flags |= UF__OBJECT_SHARED;
+    return uf__pickle_push(machine, value);
+}
+
+uf_status uf__pickle_string(uf__pickle *machine, const uint8_t *text, size_t length,
+                            uf__value *value, uf_error *error)
+{
+    uint32_t id;
+    if (!uf__strings_intern(&machine->store->strings, (const char *)text, length, &id))
+        return uf__pickle_fail_store(machine, error);
+    *value = uf__value_make(UF__TAG_STRING, id);
+    return UF_OK;
+}
+
+/* Seals one container; a dictionary may become a record, an empty list a constant. */
+static uf_status seal_one(uf__pickle *machine, uf__value *value, uf_error *error)
+{
+    uf__store *store = machine->store;
+    uf__object *object = uf__store_object(store, *value);
+    if (object->flags & UF__OBJECT_FORWARDED) {
+        *value = object->count;
+        return UF_OK;
+    }
+    if (object->flags & UF__OBJECT_SEALED)
+        return UF_OK;
+    object->flags |= UF__OBJECT_SEALED;
+    uf__value record = UF__VALUE_NOTHING;
+    if (uf__value_tag(*value) == UF__TAG_LIST) {
+        if (object->count == 0)
+            record = UF__VALUE_EMPTY;
+    } else if (machine->reducer.seal != NULL) {
+        uf_status status = machine->reducer.seal(machine->reducer.context, object->items,
+                                                 object->count / 2, &record, error);
+        if (status != UF_OK)
+            return status;
+    }
+    if (record != UF__VALUE_NOTHING) {
+        uf__store_replace(store, *value, record);
+        *value = record;
+    }
+    return UF_OK;
+}
+
+uf_status uf__pickle_seal(uf__pickle *machine, uf__value *values, uint64_t count, uint64_t step,
+                          uf_error *error)
+{
+    for (uint64_t i = 0; i < count; i += step) {
+        if (!uf__value_is_container(values[i]))
+            continue;
+        uf_status status = seal_one(machine, &values[i], error);
+        if (status != UF_OK)
+            return status;
+    }
+    return UF_OK;
+}
+
+uf_status uf__pickle_append(uf__pickle *machine, uf__value *values, uint64_t count, uf_error *error)
+{
+    uf__value list = uf__store_resolve(machine->store, values[-1]);
+    if (uf__value_tag(list) != UF__TAG_LIST) {
+        if (list == UF__VALUE_EMPTY)
+            return uf__pickle_fail(machine, error, "adds to a list that is already in use");
+        return uf__pickle_fail(machine, error, "adds to %s", uf__value_noun(list));
+    }
+    uf_status status = uf__pickle_seal(machine, values, count, 1, error);
+    if (status != UF_OK)
+        return status;
+    /* Sealing comes first, so that a list cannot be put into itself. */
+    if (uf__store_object(machine->store, list)->flags & UF__OBJECT_SEALED)
+        return uf__pickle_fail(machine, error, "adds to a list that is already in use");
+    if (!uf__store_append_list(machine->store, list, values, count))
+        return uf__pickle_fail_store(machine, error);
+    machine->stack_count = (uint64_t)(values - machine->stack);
+    return UF_OK;
+}
+
+/* The pairs of a dictionary that is a record already. */
+static uf_status amend(uf__pickle *machine, uf__value record, const uf__value *pairs,
+                       uint64_t pair_count, uf_error *error)
+{
+    if (!(uf__value_tag(record) == UF__TAG_RECORD && machine->reducer.amend != NULL))
+        return uf__pickle_fail(machine, error, "sets items of %s", uf__value_noun(record));
+    return machine->reducer.amend(machine->reducer.context, record, pairs, pair_count, error);
+}
+
+uf_status uf__pickle_set_items(uf__pickle *machine, uf__value *values, uint64_t count,
+                               uf_error *error)
+{
+    uf__store *store = machine->store;
+    if (count % 2 != 0)
+        return uf__pickle_fail(machine, error, "a key without a value");
+    uf_status status = uf__pickle_seal(machine, values, count, 1, error);
+    if (status != UF_OK)
+        return status;
+    uf__value dict = uf__store_resolve(store, values[-1]);
+    machine->stack_count = (uint64_t)(values - machine->stack);
+    if (uf__value_tag(dict) != UF__TAG_DICT)
+        return amend(machine, dict, values, count / 2, error);
+    uf__object *object = uf__store_object(store, dict);
+    if (object->flags & UF__OBJECT_SEALED)
+        return uf__pickle_fail(machine, error, "sets items of a dictionary that is already in use");
+    uf__value record = UF__VALUE_NOTHING;
+    if (object->count == 0 && object->flags == 0 && count > 2 && machine->reducer.fill != NULL) {
+        status = machine->reducer.fill(machine->reducer.context, values, count / 2, &record, error);
+        if (status != UF_OK)
+            return status;
+    }
+    if (record != UF__VALUE_NOTHING) {
+        uf__store_replace(store, dict, record);
+        values[-1] = record;
+        return UF_OK;
+    }
+    if (!uf__store_append_dict(store, dict, values, count))
+        return uf__pickle_fail_store(machine, error);
+    return UF_OK;
+}
+
+/* Grows an array of words so that count + more fit. */
+static bool reserve(uint64_t **words, uint64_t *capacity, uint64_t need)
+{
+    if (need <= *capacity)
+        return true;
+    uint64_t *moved = uf__array_grow(*words, capacity, need, sizeof **words);
+    if (moved == NULL)
+        return false;
+    *words = moved;
+    return true;
+}
+
+static uf_status ends_early(const uf__pickle *machine, uf_error *error)
+{
+    return uf__error_set(error, UF_ERROR_BAD_INPUT,
+                         "the pickle ends early, after %" PRIu64
+                         " bytes and before its STOP; the file was probably cut off",
+                         machine->input->decoded_bytes);
+}
+
+/* Brings in more input, and makes room for what it can push on the stack, mark and memoize. */
+static uf_status refill(uf__pickle *machine, uf_error *error)
+{
+    uf__input *input = machine->input;
+    uf__store *store = machine->store;
+    if (input->cursor > input->limit)
+        return ends_early(machine, error);
+    uf_status status = uf__input_ensure(input, HOT_BYTES, error);
+    if (status != UF_OK)
+        return status;
+    uint64_t more = uf__input_at_hand(input);
+    if (more == 0)
+        return ends_early(machine, error);
+    machine->opcode_offset = uf__input_offset(input);
+    machine->opcode = *input->cursor;
+    if (machine->stack_count + more > UF__PICKLE_STACK_MAX)
+        return uf__pickle_fail(machine, error, "more values on the stack than any snapshot has");
+    if (!reserve(&machine->stack, &machine->stack_capacity, machine->stack_count + more) ||
+        !reserve(&machine->marks, &machine->mark_capacity, machine->mark_count + more) ||
+        !uf__store_memo_reserve(store, store->memo_count + more))
+        return uf__pickle_fail_store(machine, error);
+    machine->provided_bytes = input->decoded_bytes;
+    return UF_OK;
+}
+
+/* MEMOIZE where the memo is dense. Returns false when the general way is needed. */
+static inline bool memoize_next(uf__store *store, uf__value value)
+{
+    uint64_t index = store->memo_count;
+    if (store->memo_used_count != index || index >= store->memo_capacity)
+        return false;
+    if (uf__value_is_container(value)) {
+        uf__object *object = uf__store_object(store, value);
+        if (object->memo_index != UF_NONE)
+            return false;
+        object->memo_index = (uint32_t)index;
+    }
+    store->memo[index] = value;
+    store->memo_count = store->memo_used_count = index + 1;
+    return true;
+}
+
+/* A frequent short string, or UF__VALUE_NOTHING: those of up to 8 bytes are looked up as a number.
+ * Reads 8 bytes at text, of which only length need be there. */
+static inline uf__value cached_string(uf__pickle *machine, const uint8_t *text, uint32_t length,
+                                      uf__short_string **slot)
+{
+    uint64_t bytes;
+    memcpy(&bytes, text, 8);
+    bytes &= length == 0 ? 0 : UINT64_MAX >> (64 - 8 * length);
+    uint64_t hash = (bytes ^ length) * UINT64_C(0x9e3779b97f4a7c15);
+    *slot = &machine->cache[hash >> 55];
+    if ((*slot)->bytes == bytes && (*slot)->length == length)
+        return uf__value_make(UF__TAG_STRING, (*slot)->id);
+    (*slot)->bytes = bytes;
+    (*slot)->length = UF_NONE;
+    return UF__VALUE_NOTHING;
+}
+
+/* SHORT_BINUNICODE at text[-1], its length. Returns false when the general way is needed. */
+static inline bool short_string(uf__pickle *machine, const uint8_t *text, uf__value *value)
+{
+    uint32_t length = text[-1];
+    if (length > machine->input->limit - text)
+        return false;
+    if (length > 8)
+        return uf__pickle_string(machine, text, length, value, NULL) == UF_OK;
+    uf__short_string *slot;
+    *value = cached_string(machine, text, length, &slot);
+    if (*value != UF__VALUE_NOTHING)
+        return true;
+    if (uf__pickle_string(machine, text, length, value, NULL) != UF_OK)
+        return false;
+    slot->length = length;
+    slot->id = (uint32_t)uf__value_payload(*value);
+    return true;
+}
+
+static inline int64_t load_i32(const uint8_t *bytes)
+{
+    uint32_t word;
+    memcpy(&word, bytes, 4);
+    return (int32_t)le32toh(word);
+}
+
+/* LONG1 of up to 8 bytes at bytes[-1]. Returns false when the general way is needed. */
+static inline bool short_long(const uint8_t *bytes, uf__value *value)
+{
+    unsigned length = bytes[-1];
+    if (length == 0 || length > 8)
+        return false;
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    int64_t number = (int64_t)(le64toh(word) << (64 - 8 * length)) >> (64 - 8 * length);
+    *value = (uint64_t)number << UF__VALUE_TAG_BITS;
+    return (int64_t)*value >> UF__VALUE_TAG_BITS == number;
+}
+
+/* BINGET and its kin for what needs no care. Returns false when the general way is needed. */
+static inline bool recall_simple(const uf__store *store, uint64_t index, uf__value *value)
+{
+    if (index >= store->memo_count)
+        return false;
+    *value = store->memo[index];
+    return *value != UF__VALUE_NOTHING && !uf__value_is_container(*value);
+}
+
+/* One frequent opcode with operands at p, which point into the window; *length is what it takes.
+ * Returns false when the general way is needed; nothing has happened then. */
+static inline bool execute_hot(uf__pickle *machine, const uint8_t *p, uf__value **top,
+                               uint32_t *length)
+{
+    uf__value *sp = *top;
+    uint64_t floor = machine->marks[machine->mark_count - 1];
+    uint64_t word;
+    *top = sp + 1;
+    switch (p[0]) {
+    case UF__OP_MARK:
+        *top = sp;
+        *length = 1;
+        machine->marks[machine->mark_count++] = (uint64_t)(sp - machine->stack);
+        return true;
+    case UF__OP_EMPTY_DICT:
+        *length = 1;
+        return uf__store_create(machine->store, UF__TAG_DICT, sp);
+    case UF__OP_MEMOIZE:
+        *top = sp;
+        *length = 1;
+        return sp > machine->stack + floor && memoize_next(machine->store, sp[-1]);
+    case UF__OP_BINGET:
+        *length = 2;
+        return recall_simple(machine->store, p[1], sp);
+    case UF__OP_LONG_BINGET:
+        *length = 5;
+        return recall_simple(machine->store, (uint32_t)load_i32(p + 1), sp);
+    case UF__OP_BININT:
+        *length = 5;
+        word = (uint64_t)load_i32(p + 1);
+        break;
+    case UF__OP_BININT1:
+        *length = 2;
+        word = p[1];
+        break;
+    case UF__OP_BININT2:
+        *length = 3;
+        word = (uint64_t)(p[1] | p[2] << 8);
+        break;
+    case UF__OP_LONG1:
+        *length = 2u + p[1];
+        return short_long(p + 2, sp);
+    case UF__OP_SHORT_BINUNICODE:
+        *length = 2u + p[1];
+        return short_string(machine, p + 2, sp);
+    default:
+        return false;
+    }
+    *sp = uf__value_make(UF__TAG_INT, word);
+    return true;
+}
+
+/* Executes opcodes up to STOP. The frequent ones work on local copies of the cursor and the stack's
+ * top; for the others, the machine's own fields are brought up to date. */
+static uf_status loop(uf__pickle *machine, uf_error *error)
+{
+    uf__input *input = machine->input;
+    const uint8_t *p = input->cursor;
+    uf__value *sp = machine->stack;
+    while (!machine->is_stopped) {
+        bool has_room = machine->provided_bytes == input->decoded_bytes;
+        const uint8_t *limit = has_room ? input->limit : p;
+        while (p + HOT_BYTES <= limit) {
+            uint32_t length;
+            uf__value *top = sp;
+            if (!execute_hot(machine, p, &top, &length))
+                break;
+            p += length;
+            sp = top;
+        }
+        input->cursor = p;
+        machine->stack_count = (uint64_t)(sp - machine->stack);
+        uf_status status = UF_OK;
+        if (p + HOT_BYTES > limit)
+            status = refill(machine, error);
+        if (status == UF_OK) {
+            machine->opcode_offset = uf__input_offset(input);
+            machine->opcode = *input->cursor++;
+            status = uf__pickle_execute(machine, error);
+        }
+        if (status != UF_OK)
+            return status;
+        p = input->cursor;
+        sp = machine->stack + machine->stack_count;
+    }
+    return UF_OK;
+}
+
+static uf_status expect_end(uf__pickle *machine, uf_error *error)
+{
+    if (machine->stack_count != 1 || machine->mark_count != 1)
+        return uf__pickle_fail(machine, error,
+                               "%" PRIu64 " values and %" PRIu64
+                               " marks are left where one value should be",
+                               machine->stack_count, machine->mark_count - 1);
+    uf_status status = uf__input_ensure(machine->input, 1, error);
+    if (status == UF_OK && uf__input_at_hand(machine->input) > 0)
+        return uf__error_set(error, UF_ERROR_BAD_INPUT,
+                             "the pickle ends at byte %" PRIu64 ", but more data follows",
+                             uf__input_offset(machine->input));
+    return status;
+}
+
+uf_status uf__pickle_read(uf__input *input, uf__store *store, const uf__reducer *reducer,
+                          uf__value *result, uf_error *error)
+{
+    uf__pickle *machine = calloc(1, sizeof *machine);
+    if (machine == NULL)
+        return uf__error_set(error, UF_ERROR_HOST_MEMORY, "no memory to read a pickle");
+    machine->input = input;
+    machine->store = store;
+    if (reducer != NULL)
+        machine->reducer = *reducer;
+    machine->mark_count = 1;
+    for (size_t i = 0; i < UF__PICKLE_CACHE_SIZE; i++)
+        machine->cache[i].length = UF_NONE;
+    uf_status status = UF_OK;
+    machine->marks = calloc(1, sizeof *machine->marks);
+    machine->mark_capacity = 1;
+    if (machine->marks == NULL)
+        status = uf__error_set(error, UF_ERROR_HOST_MEMORY, "no memory to read a pickle");
+    machine->provided_bytes = UINT64_MAX;
+    if (status == UF_OK)
+        status = loop(machine, error);
+    if (status == UF_OK)
+        status = expect_end(machine, error);
+    if (status == UF_OK)
+        *result = uf__store_resolve(store, machine->stack[0]);
+    free(machine->stack);
+    free(machine->marks);
+    free(machine);
+    return status;
+}

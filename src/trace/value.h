@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The values of a pickle, each one 64-bit word, and the store of what does not fit into a word:
+ * strings, wide numbers, lists and dictionaries, and the memo. Knows nothing of opcodes and of
+ * snapshots. Not thread-safe: one store belongs to one reader.
+ *
+ *      63                                     4 3    0
+ *     +----------------------------------------+------+
+ *     | payload                                | tag  |
+ *     +----------------------------------------+------+
+ *
+ * The words of lists and dictionaries name an object of the store. Records are made by a reducer
+ * (pickle.h) out of dictionaries and lists, so that the object can be given up:
+ *
+ *     dict {"action": ..., "addr": ...}  -->  record (kind, index)
+ *
+ * In a list, records with consecutive indexes are kept as one record and one run, so that a list
+ * of a million events is two words.
+ *
+ * A container is open while it is being filled and sealed once it has been put into another one;
+ * from then on it cannot change. That is how every pickler writes data without cycles. */
+#ifndef UF_TRACE_VALUE_H
+#define UF_TRACE_VALUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "trace/array.h"
+#include "trace/strings.h"
+
+typedef uint64_t uf__value;
+
+#define UF__VALUE_TAG_BITS 4
+#define UF__VALUE_TAG_MASK UINT64_C(15)
+
+typedef enum uf__tag {
+    UF__TAG_INT,    /* payload: signed, 60 bits */
+    UF__TAG_STRING, /* payload: id in store->strings */
+    UF__TAG_CONST,  /* payload: one of the constants below */
+    UF__TAG_WIDE,   /* payload: index in store->wides, an integer of up to 128 bits */
+    UF__TAG_FLOAT,  /* payload: index in store->wides */
+    UF__TAG_PAIR,   /* payload: a tuple of two integers of 0 .. 2^30 - 1 */
+    UF__TAG_RECORD, /* payload: kind (4 bits) below the index */
+    UF__TAG_RUN,    /* only inside lists: so many more records with the next indexes */
+    UF__TAG_LIST,   /* payload: object; a tuple is a list that was sealed from the start */
+    UF__TAG_DICT    /* payload: object */
+} uf__tag;
+
+#define UF__CONST(number) (((uf__value)(number) << UF__VALUE_TAG_BITS) | UF__TAG_CONST)
+#define UF__VALUE_NOTHING UF__CONST(0) /* no value at all; never in a pickle */
+#define UF__VALUE_NONE UF__CONST(1)
+#define UF__VALUE_FALSE UF__CONST(2)
+#define UF__VALUE_TRUE UF__CONST(3)
+#define UF__VALUE_EMPTY UF__CONST(4)  /* an empty list or tuple that stays empty */
+#define UF__VALUE_HUGE UF__CONST(5)   /* an integer of more than 16 bytes */
+#define UF__VALUE_OPAQUE UF__CONST(6) /* bytes and sets: accepted, contents not kept */
+
+#define UF__RECORD_STEP (UINT64_C(1) << (UF__VALUE_TAG_BITS + 4)) /* from index to index + 1 */
+
+static inline uf__tag uf__value_tag(uf__value value)
+{
+    return (uf__tag)(value & UF__VALUE_TAG_MASK);
+}
+
+static inline uint64_t uf__value_payload(uf__value value)
+{
+    return value >> UF__VALUE_TAG_BITS;
+}
+
+static inline uf__value uf__value_make(uf__tag tag, uint64_t payload)
+{
+    return (payload << UF__VALUE_TAG_BITS) | (uf__value)tag;
+}
+
+static inline bool uf__value_is_container(uf__value value)
+{
+    return (value & UF__VALUE_TAG_MASK) >= UF__TAG_LIST;
+}
+
+static inline uf__value uf__record_make(unsigned kind, uint64_t index)
+{
+    return uf__value_make(UF__TAG_RECORD, (index << 4) | kind);
+}
+
+static inline bool uf__value_is_record(uf__value value, unsigned kind)
+{
+    return (value & 0xff) == ((kind << UF__VALUE_TAG_BITS) | UF__TAG_RECORD);
+}
+
+static inline uint64_t uf__record_index(uf__value value)
+{
+    return value >> 8;
+}
+
+/* Object flags. */
+#define UF__OBJECT_SEALED 1u    /* is in a container; must not change any more */
+#define UF__OBJECT_SHARED 2u    /* named by more than one word beside the memo entry */
+#define UF__OBJECT_FORWARDED 4u /* has become a record: items is NULL, count is its word */
+
+typedef struct uf__object {
+    uf__value *items;      /* list: values and runs; dictionary: key, value, key, value, ... */
+    uint64_t count;        /* words at items */
+    uint32_t memo_index;   /* the first memo entry that names the object, or UF_NONE */
+    uint8_t capacity_log2; /* of items, where that is not NULL */
+    uint8_t flags;
+} uf__object;
+
+/* An integer of 128 bits, two's complement; or, in low, the bits of a double. */
+typedef struct uf__wide {
+    uint64_t low;
+    int64_t high;
+} uf__wide;
+
+typedef struct uf__store {
+    uf__strings strings;
+    uf__object *objects;
+    uint64_t object_capacity;
+    uint32_t object_count;
+    uint32_t vacant_object; /* first of a chain through memo_index, or UF_NONE */
+    uint64_t held_count;    /* words at the items of all objects */
+    bool is_over_bound;     /* a bound below was the reason of a failure */
+    uf__wide *wides;
+    uint64_t wide_count, wide_capacity;
+    /* Memo: dense from 0 on, with UF__VALUE_NOTHING in holes; far outliers by hash. */
+    uf__value *memo;
+    uint64_t memo_count, memo_capacity; /* of the dense part */
+    uint64_t memo_used_count;           /* entries stored, dense and sparse */
+    uf__index sparse_index;
+    uint32_t *sparse_keys;
+    uf__value *sparse_values;
+    uint64_t sparse_key_capacity, sparse_value_capacity;
+    uint32_t sparse_count;
+} uf__store;
+
+/* Bounds on what a pickle can make the store hold, far above any snapshot. */
+#define UF__STORE_OBJECTS_MAX (UINT32_C(1) << 26)
+#define UF__STORE_HELD_MAX (UINT64_C(1) << 28)
+#define UF__STORE_WIDES_MAX (UINT64_C(1) << 26)
+#define UF__STORE_MEMO_MAX (UINT64_C(1) << 30)
+
+void uf__store_init(uf__store *store);
+void uf__store_fini(uf__store *store);
+
+/* All of the following return false only when a bound above or the host's memory is exhausted. */
+
+/* Makes an open, empty list or dictionary. */
+bool uf__store_create(uf__store *store, uf__tag tag, uf__value *value);
+
+/* Appends count words to an open list (as records and runs) or dictionary (as they are). */
+bool uf__store_append_list(uf__store *store, uf__value list, const uf__value *values,
+                           uint64_t count);
+bool uf__store_append_dict(uf__store *store, uf__value dict, const uf__value *pairs,
+                           uint64_t count);
+
+bool uf__store_wide(uf__store *store, uf__tag tag, uf__wide wide, uf__value *value);
+/* Makes room for the dense memo to grow to count entries. */
+bool uf__store_memo_reserve(uf__store *store, uint64_t count);
+bool uf__store_memo_put(uf__store *store, uint64_t index, uf__value value);
+
+/* Returns the memo entry, UF__VALUE_NOTHING where there is none. */
+uf__value uf__store_memo_get(const uf__store *store, uint64_t index);
+
+/* Frees the memo: nothing can be recalled any more. */
+void uf__store_drop_memo(uf__store *store);
+
+/* Lets a record (or another word without object) take the place of a container. The object is
+ * given up at once when nothing but the word in the caller's hand and one memo entry names it, else
+ * forwarded. */
+void uf__store_replace(uf__store *store, uf__value container, uf__value record);
+
+static inline uf__object *uf__store_object(const uf__store *store, uf__value container)
+{
+    return &store->objects[uf__value_payload(container)];
+}
+
+/* Follows the forwarding of a container that has become a record. */
+static inline uf__value uf__store_resolve(const uf__store *store, uf__value value)
+{
+    if (uf__value_is_container(value)) {
+        const uf__object *object = uf__store_object(store, value);
+        if (object->flags & UF__OBJECT_FORWARDED)
+            return object->count;
+    }
+    return value;
+}
+
+/* Reading numbers: bool counts as 0 and 1. Return false where the value is no such number. */
+bool uf__store_as_u64(const uf__store *store, uf__value value, uint64_t *number);
+bool uf__store_as_i64(const uf__store *store, uf__value value, int64_t *number);
+bool uf__store_as_double(const uf__store *store, uf__value value, double *number);
+
+/* "a list", "None", ... for messages. Static text. */
+const char *uf__value_noun(uf__value value);
+
+/* Walks over a list (or UF__VALUE_EMPTY, or a pair), runs expanded. */
+typedef struct uf__list_walk {
+    const uf__value *at, *end;
+    uf__value pair[2];
+    uf__value last;
+    uint64_t run_left_count;
+} uf__list_walk;
+
+/* Returns false when the value is no list; the walk must stay where it is while in use. */
+bool uf__list_walk_begin(uf__list_walk *walk, const uf__store *store, uf__value list);
+/* Returns false at the end; values come resolved. */
+bool uf__list_walk_next(uf__list_walk *walk, const uf__store *store, uf__value *value);
+
+#endif
