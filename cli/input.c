@@ -17,12 +17,14 @@
 
 #define INDEX_NAME "index.tsv"
 #define MAX_RECORDINGS 64
+#define DEFAULT_SUFFIX ".default"
 #define LINE_BYTES 512
 
 /* The bundled recordings, as index.tsv lists them. */
 typedef struct catalogue {
     char *folder; /* owned */
     char *names[MAX_RECORDINGS];
+    char *short_names[MAX_RECORDINGS];    /* without ".default" at the end */
     uint64_t limit_bytes[MAX_RECORDINGS]; /* 0 = none */
     size_t count;
 } catalogue;
@@ -88,6 +90,7 @@ static void catalogue_fini(catalogue *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         free(list->names[i]);
+        free(list->short_names[i]);
     }
     free(list->folder);
 }
@@ -99,11 +102,18 @@ static bool catalogue_add(catalogue *list, const char *line)
     const char *conf = line[name_length] == '\t' ? line + name_length + 1 : "";
     size_t conf_length = strcspn(conf, "\t\n");
     const char *limit = conf[conf_length] == '\t' ? conf + conf_length + 1 : "";
+    size_t suffix_length = strlen(DEFAULT_SUFFIX);
+    bool is_default = name_length > suffix_length && strncmp(line + name_length - suffix_length,
+                                                             DEFAULT_SUFFIX, suffix_length) == 0;
     char *name = strndup(line, name_length);
-    if (name == NULL) {
+    char *short_name = strndup(line, name_length - (is_default ? suffix_length : 0));
+    if (name == NULL || short_name == NULL) {
+        free(name);
+        free(short_name);
         return false;
     }
     list->names[list->count] = name;
+    list->short_names[list->count] = short_name;
     list->limit_bytes[list->count] = strtoull(limit, NULL, 10);
     list->count += 1;
     return true;
@@ -143,26 +153,15 @@ static uf_status catalogue_read(catalogue *list, uf_error *error)
     return status;
 }
 
-static size_t catalogue_index(const catalogue *list, const char *name)
+/* NAME itself, or NAME.default: "@zimage-1024" is the recording under default settings. */
+static size_t catalogue_find(const catalogue *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->names[i], name) == 0) {
+        if (strcmp(list->names[i], name) == 0 || strcmp(list->short_names[i], name) == 0) {
             return i;
         }
     }
     return list->count;
-}
-
-/* NAME itself, or NAME.default: "@zimage-1024" is the recording under default settings. */
-static size_t catalogue_find(const catalogue *list, const char *name)
-{
-    size_t index = catalogue_index(list, name);
-    char longer[LINE_BYTES];
-    int length = snprintf(longer, sizeof longer, "%s.default", name);
-    if (index == list->count && length > 0 && (size_t)length < sizeof longer) {
-        index = catalogue_index(list, longer);
-    }
-    return index;
 }
 
 static uf_status no_recording(const catalogue *list, const char *name, uf_error *error)
@@ -174,6 +173,9 @@ static uf_status no_recording(const catalogue *list, const char *name, uf_error 
         length += count > 0 ? (size_t)count : 0;
     }
     const char *near = cli_nearest(name, (const char *const *)list->names, list->count);
+    if (near == NULL) {
+        near = cli_nearest(name, (const char *const *)list->short_names, list->count);
+    }
     return uf__error_set(error, UF_ERROR_NOT_FOUND,
                          "there is no recording '@%s'%s%s%s; there are:%s", name,
                          near != NULL ? ", did you mean '@" : "", near != NULL ? near : "",

@@ -14,8 +14,9 @@
 #include "nearest.h"
 #include "verb.h"
 
-const char *argp_program_version = "unfrag " UF_VERSION;
-error_t argp_err_exit_status = CLI_EXIT_USAGE;
+/* argp looks these up by name: they must be visible to the C library. */
+UF_API const char *argp_program_version = "unfrag " UF_VERSION;
+UF_API error_t argp_err_exit_status = CLI_EXIT_USAGE;
 
 static const cli_verb verbs[] = {
     {"replay", "play a recording again, exactly or under other settings", cli_replay},
@@ -105,8 +106,8 @@ int main(int argc, char **argv)
     cli_exit code = run(argc, argv);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (errno == EPIPE) {
-            return (int)code; /* the reader has seen enough, such as head */
+        if (errno == EPIPE || code == CLI_EXIT_ENVIRONMENT) {
+            return (int)code; /* the reader has seen enough, such as head; or it was told */
         }
         fprintf(stderr, "unfrag: the result could not be written: %s\n", strerror(errno));
         return CLI_EXIT_ENVIRONMENT;

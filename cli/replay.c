@@ -159,10 +159,13 @@ static void judge_verify(replay_view *view)
     }
 }
 
+/* A script was not recorded: there is nothing that it could differ from. */
 static void tell_difference(const replay_view *view)
 {
     const uf_program_report *followed = view->followed;
-    if (!followed->is_equal && !view->options->is_verify && followed->contradiction_count == 0) {
+    bool is_recorded = view->trace->form != UF_FORM_SCRIPT;
+    if (is_recorded && !followed->is_equal && !view->options->is_verify &&
+        followed->contradiction_count == 0) {
         fprintf(stderr,
                 "unfrag replay: PyTorch's behaviour is followed up to event %" PRIu64 " of %" PRIu64
                 " only (%s); flushes and private pools after it are not certain\n",

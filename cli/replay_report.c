@@ -39,11 +39,18 @@ static void print_played(const replay_view *view)
     printf("settings       %s%s\n", conf[0] != '\0' ? conf : "PyTorch's defaults",
            view->run.conf == NULL ? " (as recorded)" : "");
     uint64_t card_bytes = view->run.card_bytes;
-    printf("memory         %s%s%s; %s%s\n", card_bytes != 0 ? "card of " : "",
-           card_bytes != 0 ? SIZE(card, card_bytes) : "no card given",
-           view->run.limit_bytes != 0 ? ", limit " : "",
-           view->run.limit_bytes != 0 ? SIZE(limit, view->run.limit_bytes) : "no limit",
-           view->is_limit_recorded ? " (as recorded)" : "");
+    uint64_t limit_bytes = view->run.limit_bytes;
+    printf("memory         ");
+    if (card_bytes != 0) {
+        printf("card of %s", SIZE(card, card_bytes));
+    } else {
+        printf("more than enough (no --card given)");
+    }
+    if (limit_bytes != 0) {
+        printf(", limit %s%s", SIZE(limit, limit_bytes),
+               view->is_limit_recorded ? " (as recorded)" : "");
+    }
+    printf("\n");
 }
 
 static void print_peaks(const replay_view *view)

@@ -117,12 +117,32 @@ static uint64_t creator_at(const uf_follow *follow, uint64_t addr)
     return range == NULL ? UF_EVENT_NONE : range->creator;
 }
 
+/* The core goes on with a flush that differs: what it gives back and the recording kept counts
+ * against the assumptions, and the first of them is a suspect. */
+static void count_unmatched(uf_follow *follow, uf_action action, uint64_t addr)
+{
+    if (action != UF_ACTION_SEGMENT_FREE && action != UF_ACTION_SEGMENT_UNMAP) {
+        return;
+    }
+    const uf_program *program = follow->program;
+    follow->is_flush_difference = true;
+    for (uint64_t at = follow->cursor; at <= follow->group_last && at < program->event_count; at++) {
+        if (is_release(&program->events[at]) && program->events[at].addr == addr) {
+            return;
+        }
+    }
+    if (follow->unmatched_count++ == 0) {
+        follow->suspect_model = creator_at(follow, addr);
+    }
+}
+
 /* The core did something: it must be what the event at the cursor says. */
 static void compare_event(void *context, uf_action action, uint64_t addr, uint64_t size_bytes,
                           uint64_t stream)
 {
     uf_follow *follow = context;
     if (follow->has_failed) {
+        count_unmatched(follow, action, addr);
         return;
     }
     uf_program *program = follow->program;
@@ -132,6 +152,7 @@ static void compare_event(void *context, uf_action action, uint64_t addr, uint64
                         " bytes at 0x%" PRIx64,
                         uf_action_name(action), size_bytes, addr);
         follow->suspect_model = creator_at(follow, addr);
+        count_unmatched(follow, action, addr);
         return;
     }
     const uf_event *event = &program->events[follow->cursor];
@@ -153,6 +174,7 @@ static void compare_event(void *context, uf_action action, uint64_t addr, uint64
     if (action != UF_ACTION_OOM) {
         follow->suspect_model = creator_at(follow, addr);
     }
+    count_unmatched(follow, action, addr);
     if (event->action == UF_ACTION_ALLOC) {
         follow->suspect_recorded = creator_at(follow, event->addr);
     } else if (is_acquisition(event)) {

@@ -34,12 +34,21 @@ typedef struct uf_change {
     uf_reading reading;
 } uf_change;
 
-static uint64_t progress_of(const uf_follow *follow)
+/* Whether a run got further than another: more events, or as many and fewer segments given back
+ * that the recording kept. */
+static bool is_further(const uf_follow *run, const uf_follow *than)
 {
-    if (!follow->has_failed) {
-        return UINT64_MAX;
+    if (!run->has_failed || !than->has_failed) {
+        return than->has_failed;
     }
-    return follow->difference.event == UF_EVENT_NONE ? UINT64_MAX - 1 : follow->cursor;
+    bool is_end = run->difference.event == UF_EVENT_NONE;
+    bool is_than_end = than->difference.event == UF_EVENT_NONE;
+    if (is_end || is_than_end) {
+        return is_end && !is_than_end;
+    }
+    return run->cursor > than->cursor ||
+           (run->cursor == than->cursor && run->is_flush_difference && than->is_flush_difference &&
+            run->unmatched_count < than->unmatched_count);
 }
 
 static bool push_reading(uf_assumptions *assumptions, uint64_t event, uf_reading reading)
@@ -277,7 +286,6 @@ static bool improve(uf_inference *inference, bool *is_better)
 {
     uf_change changes[MAX_CHANGES];
     size_t count = list_changes(inference, changes), best_index = count;
-    uint64_t best_progress = progress_of(inference->best);
     uf_follow *best = NULL;
     for (size_t i = 0; i < count && inference->budget > 0; i++) {
         uint16_t old = apply(inference, &changes[i]);
@@ -287,9 +295,8 @@ static bool improve(uf_inference *inference, bool *is_better)
             follow_destroy(best);
             return false;
         }
-        if (progress_of(follow) > best_progress) {
+        if (is_further(follow, best != NULL ? best : inference->best)) {
             follow_destroy(best);
-            best_progress = progress_of(follow);
             best_index = i;
             best = follow;
         } else {

@@ -38,10 +38,14 @@ static uf_status answer(uf_follow *follow, uf_action action, uint64_t addr, uint
                         ", the model wants %s of %" PRIu64 " bytes",
                         uf_action_name((uf_action)event->action), event->size_bytes, event->addr,
                         uf_action_name(action), size_bytes);
-        if (event->action == UF_ACTION_ALLOC) {
-            const uf_range *range = uf__ranges_find(&follow->ranges, event->addr);
-            follow->suspect_recorded = range == NULL ? UF_EVENT_NONE : range->creator;
-        }
+        const uf_range *recorded = uf__ranges_find(&follow->ranges, event->addr);
+        const uf_range *model = action == UF_ACTION_SEGMENT_MAP && addr > 0
+                                    ? uf__ranges_find(&follow->ranges, addr - 1)
+                                    : NULL;
+        follow->suspect_recorded = event->action != UF_ACTION_ALLOC ? follow->cursor
+                                   : recorded == NULL               ? UF_EVENT_NONE
+                                                                    : recorded->creator;
+        follow->suspect_model = model == NULL ? UF_EVENT_NONE : model->creator;
         return UF_ERROR_DEVICE;
     }
     return UF_ERROR_DEVICE_MEMORY;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "trace/array.h"
+#include "trace/snapshot.h"
 
 #define NUMBER_MAX_BYTES ((size_t)63)
 #define TEXT_MAX_BYTES ((uint64_t)1 << 30)
@@ -594,4 +595,9 @@ uf_status uf__json_parse(uf__input *input, uf__store *store, const uf__reducer *
     free(j.stack);
     free(j.text);
     return status;
+}
+
+uf_status uf__json_read(uf__input *input, uf_builder *builder, uf_error *error)
+{
+    return uf__snapshot_read_with(uf__json_parse, input, false, builder, error);
 }

@@ -14,6 +14,7 @@
 #include "base/error.h"
 
 #define CORE_STREAM_MAX 16
+#define CORE_POOL_MAX 256
 
 typedef struct core_live {
     uint64_t addr;
@@ -33,6 +34,8 @@ typedef struct core_state {
     size_t done_count;
     core_live *live;
     size_t live_count, live_capacity;
+    uint32_t flushed[CORE_POOL_MAX]; /* pools that the flush under way has emptied */
+    size_t flushed_count;
 } core_state;
 
 static uint64_t card_bytes(const core_state *s)
@@ -210,6 +213,44 @@ static bool on_order(void *context, bool is_flush, uint64_t *addr)
            s->config.host.completion(s->config.host.context, NULL, 0, addr);
 }
 
+static bool is_flushed(const core_state *s, uint32_t pool)
+{
+    for (size_t i = 0; i < s->flushed_count; i++) {
+        if (s->flushed[i] == pool) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Offers the freeable pools to the host until each was emptied once. */
+static bool on_pool(void *context, uint32_t *pool)
+{
+    core_state *s = context;
+    uint32_t pools[CORE_POOL_MAX];
+    uint64_t ids[CORE_POOL_MAX][2];
+    size_t count = 0;
+    for (uint32_t i = 1; i < s->core.pool_count && count < CORE_POOL_MAX; i++) {
+        const uf_pool *candidate = &s->core.pools[i];
+        if (candidate->is_known && candidate->use_count == 0 && !is_flushed(s, i)) {
+            ids[count][0] = candidate->id[0];
+            ids[count][1] = candidate->id[1];
+            pools[count++] = i;
+        }
+    }
+    if (count == 0 || s->flushed_count == CORE_POOL_MAX) {
+        s->flushed_count = 0;
+        return false;
+    }
+    size_t index = 0;
+    if (s->config.host.pool != NULL && count > 1) {
+        index = s->config.host.pool(s->config.host.context, (const uint64_t(*)[2])ids, count);
+    }
+    *pool = pools[index < count ? index : 0];
+    s->flushed[s->flushed_count++] = *pool;
+    return true;
+}
+
 static void model_destroy(void *model)
 {
     core_state *s = model;
@@ -250,6 +291,8 @@ static uf_status model_create(const model_config *config, void **model, uf_error
         free(s);
         return status;
     }
+    s->core.pool_hook = on_pool;
+    s->core.pool_context = s;
     *model = s;
     return UF_OK;
 }
@@ -266,6 +309,9 @@ static uf_status model_alloc(void *model, uint64_t bytes, uint64_t stream, uint6
         return UF_OK;
     }
     uf_status status = uf__core_stream(&s->core, stream, &stream_index);
+    if (status == UF_OK && bytes < UINT64_C(1) << 60) {
+        status = uf__core_process(&s->core);
+    }
     if (status == UF_OK) {
         status = uf__core_alloc(&s->core, bytes, stream_index, uf__core_redirect_pool(&s->core),
                                 &block);
@@ -328,51 +374,11 @@ static uf_status model_synchronize(void *model, bool is_all, uint64_t stream)
     return stream_done(s, stream, s->event_count);
 }
 
-/* Indices of the private pools that a flush would empty. */
-static size_t freeable_pools(const core_state *s, uint32_t *pools, uint64_t (*ids)[2], size_t most)
-{
-    size_t count = 0;
-    for (uint32_t i = 1; i < s->core.pool_count && count < most; i++) {
-        const uf_pool *pool = &s->core.pools[i];
-        if (pool->is_known && pool->use_count == 0) {
-            ids[count][0] = pool->id[0];
-            ids[count][1] = pool->id[1];
-            pools[count++] = i;
-        }
-    }
-    return count;
-}
-
-/* The core empties freeable pools in its own order. Where the host wants another one they are kept
- * out of the flush and emptied one by one. */
 static uf_status model_empty_cache(void *model, uf_error *error)
 {
     core_state *s = model;
-    uint32_t pools[64];
-    uint64_t ids[64][2];
     (void)error;
-    size_t count = freeable_pools(s, pools, ids, 64);
-    if (count < 2 || s->config.host.pool == NULL) {
-        return uf__core_empty_cache(&s->core);
-    }
-    for (size_t i = 0; i < count; i++) {
-        uf__core_pool_retain(&s->core, pools[i]);
-    }
-    uf_status status = uf__core_empty_cache(&s->core);
-    for (size_t i = 0; i < count; i++) {
-        uf__core_pool_release(&s->core, pools[i]);
-    }
-    while (status == UF_OK && count > 0) {
-        size_t i = s->config.host.pool(s->config.host.context, (const uint64_t(*)[2])ids, count);
-        i = i < count ? i : 0;
-        status = uf__core_pool_empty(&s->core, pools[i]);
-        for (count--; i < count; i++) {
-            pools[i] = pools[i + 1];
-            ids[i][0] = ids[i + 1][0];
-            ids[i][1] = ids[i + 1][1];
-        }
-    }
-    return status;
+    return uf__core_empty_cache(&s->core);
 }
 
 static uf_status model_set_fraction(void *model, double fraction, uf_error *error)
@@ -424,9 +430,6 @@ static uf_status model_pool_begin(void *model, const uint64_t id[2], uf_error *e
     if (status == UF_OK) {
         status = uf__core_redirect_begin(&s->core, pool);
     }
-    if (status == UF_OK) {
-        uf__core_pool_retain(&s->core, pool);
-    }
     return status;
 }
 
@@ -439,7 +442,7 @@ static uf_status model_pool_end(void *model, const uint64_t id[2], uf_error *err
         status = uf__core_redirect_end(&s->core, pool);
     }
     if (status == UF_OK) {
-        uf__core_pool_release(&s->core, pool);
+        uf__core_pool_release(&s->core, pool); /* as use_mem_pool does, spec 7.2 */
     }
     return status;
 }

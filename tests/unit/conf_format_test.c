@@ -65,8 +65,8 @@ START_TEST(a_table_of_divisions_is_written_as_the_shortest_list)
     expect_format(ROUNDUP "[1:2,>:4]", ROUNDUP "[1:2,>:4]");
     expect_format(ROUNDUP "[64:8,256:4]", ROUNDUP "[64:8,256:4]");
     expect_format(ROUNDUP "[512:2,64:8]", ROUNDUP "[512:2,64:8]");
-    expect_format(ROUNDUP "[64:8,>:2,128:4]", ROUNDUP "[64:8,>:2,128:4]");
-    expect_format(ROUNDUP "[256:1,512:2,1024:4,>:8]", ROUNDUP "[256:1,512:2,1024:4,>:8]");
+    expect_format(ROUNDUP "[64:8,>:2,128:4]", ROUNDUP "[64:8,128:4,>:2]");
+    expect_format(ROUNDUP "[256:1,512:2,1024:4,>:8]", ROUNDUP "[256:1,>:2,1024:4,>:8]");
     expect_format(ROUNDUP "[512:0,>:8]", ROUNDUP "[512:0,>:8]");
     expect_format(ROUNDUP "[1:2,>:4,256:8,>:16]", ROUNDUP "[1:2,>:4,256:8,>:16]");
     expect_format(ROUNDUP "[1:0,4:2]", ROUNDUP "[1:0,4:2]");

@@ -224,6 +224,97 @@ START_TEST(nesting_is_bounded)
 }
 END_TEST
 
+static uf_status read_json(const char *text, uf_trace **trace, uf_error *error)
+{
+    uf__input *input = NULL;
+    uf_builder *builder = uf__builder_create();
+    ck_assert_ptr_nonnull(builder);
+    uf_status status = uf__input_open_memory(text, strlen(text), NULL, &input, error);
+    if (status == UF_OK) {
+        status = uf__json_read(input, builder, error);
+    }
+    if (status == UF_OK) {
+        ck_assert(uf__builder_finish(builder, trace));
+    } else {
+        uf__builder_destroy(builder);
+    }
+    uf__input_close(input);
+    return status;
+}
+
+static uf_trace *read_well(const char *text)
+{
+    uf_trace *trace = NULL;
+    uf_error error = {.status = UF_OK};
+    ck_assert_msg(read_json(text, &trace, &error) == UF_OK, "%s", error.text);
+    ck_assert_int_eq(trace->form, UF_FORM_JSON);
+    return trace;
+}
+
+START_TEST(a_snapshot_whose_tuples_are_lists_is_read)
+{
+    uf_trace *trace = read_well(
+        "{\"segments\": [{\"device\": 1, \"address\": 139995398537216, \"total_size\": 2097152,"
+        " \"allocated_size\": 512, \"active_size\": 512, \"requested_size\": 500,"
+        " \"stream\": 0, \"segment_type\": \"small\", \"segment_pool_id\": [0, 7],"
+        " \"is_expandable\": false, \"frames\": [], \"blocks\": ["
+        "{\"address\": 139995398537216, \"size\": 512, \"requested_size\": 500,"
+        " \"state\": \"active_allocated\", \"frames\": [{\"name\": \"f\","
+        " \"filename\": \"a.py\", \"line\": 7}]},"
+        "{\"address\": 139995398537728, \"size\": 2096640, \"requested_size\": 0,"
+        " \"state\": \"inactive\", \"frames\": []}]}],"
+        "\"device_traces\": [[], [{\"action\": \"alloc\", \"addr\": 139995398537216,"
+        " \"size\": 500, \"stream\": 0, \"time_us\": 1796067240266732},"
+        "{\"action\": \"oom\", \"device_free\": 124398469120, \"size\": 408552960,"
+        " \"stream\": 3, \"novelty\": {\"x\": [1]}}]],"
+        "\"allocator_settings\": {\"PYTORCH_CUDA_ALLOC_CONF\": \"max_split_size_mb:128\","
+        " \"garbage_collection_threshold\": 0.8},"
+        "\"external_annotations\": [{\"stage\": \"START\", \"name\": \"s\", \"device\": 1,"
+        " \"time_us\": 5}]}");
+    ck_assert_uint_eq(trace->segment_count, 1);
+    ck_assert_uint_eq(trace->segments[0].pool_id[1], 7);
+    ck_assert_uint_eq(trace->block_count, 2);
+    ck_assert_uint_eq(trace->blocks[1].addr, UINT64_C(139995398537728));
+    ck_assert_uint_eq(trace->stacks[trace->blocks[0].stack].count, 1);
+    ck_assert_uint_eq(trace->device_count, 2);
+    ck_assert_uint_eq(trace->devices[1].count, 2);
+    ck_assert_int_eq(trace->events[0].time_us, INT64_C(1796067240266732));
+    ck_assert_uint_eq(trace->events[1].addr, UINT64_C(124398469120));
+    ck_assert_uint_eq(trace->oddities.unknown_key_count, 1);
+    ck_assert_str_eq(uf_trace_string(trace, trace->oddities.first_unknown_key), "novelty");
+    ck_assert(trace->settings.gc_threshold == 0.8);
+    ck_assert_uint_eq(trace->annotation_count, 1);
+    uf_trace_destroy(trace);
+}
+END_TEST
+
+START_TEST(a_bare_list_of_segments_is_read)
+{
+    uf_trace *trace = read_well(
+        "\n[{\"address\": 1024, \"total_size\": 1024, \"stream\": 0, \"device\": 0,"
+        " \"segment_type\": \"large\", \"allocated_size\": 0, \"active_size\": 0,"
+        " \"blocks\": [{\"size\": 1024, \"state\": \"inactive\"}]}]\n");
+    ck_assert_uint_eq(trace->segment_count, 1);
+    ck_assert_uint_eq(trace->blocks[0].addr, 1024);
+    ck_assert(!trace->has_device_traces);
+    uf_trace_destroy(trace);
+}
+END_TEST
+
+START_TEST(json_that_is_no_snapshot_is_refused)
+{
+    static const char *const TEXTS[] = {"{}", "{\"a\": 1}", "7", "[1, 2]", "\"x\"",
+                                        "{\"segments\": 5}"};
+    for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++) {
+        uf_trace *trace = NULL;
+        uf_error error = {.status = UF_OK};
+        uf_status status = read_json(TEXTS[i], &trace, &error);
+        ck_assert_msg(status == UF_ERROR_BAD_INPUT, "%s: %s", TEXTS[i], uf_status_name(status));
+        ck_assert_int_ne(error.text[0], '\0');
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("json");
@@ -239,6 +330,9 @@ int main(void)
     tcase_add_loop_test(tests, a_mistake_is_named_with_its_place, 0,
                         (int)(sizeof MISTAKES / sizeof MISTAKES[0]));
     tcase_add_test(tests, nesting_is_bounded);
+    tcase_add_test(tests, a_snapshot_whose_tuples_are_lists_is_read);
+    tcase_add_test(tests, a_bare_list_of_segments_is_read);
+    tcase_add_test(tests, json_that_is_no_snapshot_is_refused);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
