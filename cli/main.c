@@ -5,7 +5,6 @@
 #include <argp.h>
 #include <errno.h>
 #include <locale.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -101,13 +100,12 @@ int main(int argc, char **argv)
     if (setlocale(LC_CTYPE, "C.UTF-8") == NULL) {
         (void)setlocale(LC_CTYPE, "");
     }
-    (void)signal(SIGPIPE, SIG_IGN);
     cli_interrupt_install();
     cli_exit code = run(argc, argv);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        if (errno == EPIPE || code == CLI_EXIT_ENVIRONMENT) {
-            return (int)code; /* the reader has seen enough, such as head; or it was told */
+        if (code == CLI_EXIT_ENVIRONMENT) {
+            return (int)code; /* it was told */
         }
         fprintf(stderr, "unfrag: the result could not be written: %s\n", strerror(errno));
         return CLI_EXIT_ENVIRONMENT;

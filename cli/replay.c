@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "alloc/conf.h"
 #include "base/error.h"
 #include "progress.h"
 #include "replay_compare.h"
@@ -257,6 +258,19 @@ static cli_exit replay_input(const replay_options *options, const cli_input *inp
     return code;
 }
 
+/* What can be refused before minutes are spent on reading. */
+static uf_status check_options(const replay_options *options, uf_error *error)
+{
+    if (options->policy != REPLAY_TORCH) {
+        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
+                             "--policy unfrag is not in version " UF_VERSION "; --policy torch is");
+    }
+    uf_conf conf;
+    uf__conf_init(&conf);
+    return options->conf != NULL ? uf__conf_parse(&conf, options->conf, UF_CONF_2_11, error)
+                                 : UF_OK;
+}
+
 cli_exit cli_replay(int argc, char **argv)
 {
     replay_options options;
@@ -265,13 +279,9 @@ cli_exit cli_replay(int argc, char **argv)
         return code;
     }
     uf_error error = {0};
-    if (options.policy != REPLAY_TORCH) {
-        uf__error_set(&error, UF_ERROR_UNSUPPORTED,
-                      "--policy unfrag is not in version " UF_VERSION "; --policy torch is");
-        return cli_fail("replay", &error);
-    }
     cli_input input;
-    if (cli_input_find(options.input, &input, &error) != UF_OK) {
+    if (check_options(&options, &error) != UF_OK ||
+        cli_input_find(options.input, &input, &error) != UF_OK) {
         return cli_fail("replay", &error);
     }
     code = replay_input(&options, &input);

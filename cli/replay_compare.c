@@ -86,6 +86,10 @@ static bool print_table(const replay_view *view, const uf_replay_result *results
     printf("\nPeak live is %s: no allocator that moves nothing can run below it. Their time is by "
            "a\nlatency model of the driver; waits are calls that let the whole device finish.\n",
            uf__size_format(live, sizeof live, peak_live_bytes));
+    if (view->run.limit_bytes == 0) {
+        printf("garbage_collection_threshold is a share of a limit: without --limit it does "
+               "nothing.\n");
+    }
     return is_printed;
 }
 

@@ -234,11 +234,17 @@ static void follow_free(uf_follow *follow, uint64_t at)
     uint32_t block = follow->block_of_alloc[id];
     bool is_later = uf__op_kind(op) == UF_OP_FREE_LATER;
     const uf_event *event = &follow->program->events[at];
+    follow->group_last = is_later ? at : at + 1;
+    if (block != UF_NO_BLOCK && event->action == UF_ACTION_FREE_COMPLETED &&
+        uf__core_is_waiting(&follow->core, block, id)) {
+        follow->group_last = at; /* requested before the trace began */
+        uf__core_complete(&follow->core, block);
+        return;
+    }
     if (block == UF_NO_BLOCK || event->action != UF_ACTION_FREE_REQUESTED) {
         uf__follow_fail(follow, at, "a free of memory that was not allocated before");
         return;
     }
-    follow->group_last = is_later ? at : at + 1;
     uf_status status = is_later ? uf__core_use_external(&follow->core, block, id) : UF_OK;
     if (status == UF_OK) {
         status = uf__core_free(&follow->core, block);

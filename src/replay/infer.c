@@ -120,9 +120,9 @@ static bool assume_plainly(uf_inference *inference)
     bool is_good = true;
     for (uint64_t i = 0; i < start_count && is_good; i++) {
         const uf_start_segment *segment = &program->start->segments[i];
-        assumptions->labels[program->event_count + i] = (uint16_t)segment->pool;
-        assumptions->has_private |= segment->pool != 0;
-        is_good = uf__ranges_add(&ranges, segment->addr, segment->size_bytes,
+        assumptions->labels[program->event_count + i] = (uint16_t)segment->label;
+        assumptions->has_private |= segment->label != 0;
+        is_good = uf__ranges_add(&ranges, segment->addr, segment->end - segment->addr,
                                  program->event_count + i);
     }
     for (uint64_t i = 0; i < program->event_count && is_good; i++) {

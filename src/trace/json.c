@@ -599,5 +599,6 @@ uf_status uf__json_parse(uf__input *input, uf__store *store, const uf__reducer *
 
 uf_status uf__json_read(uf__input *input, uf_builder *builder, uf_error *error)
 {
-    return uf__snapshot_read_with(uf__json_parse, input, false, builder, error);
+    return uf__snapshot_read_form(uf__json_parse, UF_FORM_JSON, "JSON", input, false, builder,
+                                  error);
 }

@@ -328,57 +328,101 @@ static inline bool recall_simple(const uf__store *store, uint64_t index, uf__val
     return *value != UF__VALUE_NOTHING && !uf__value_is_container(*value);
 }
 
-/* One frequent opcode with operands at p, which point into the window; *length is what it takes.
- * Returns false when the general way is needed; nothing has happened then. */
-static inline bool execute_hot(uf__pickle *machine, const uint8_t *p, uf__value **top,
-                               uint32_t *length)
+/* SETITEMS where an empty dictionary becomes a record at once, and there is no container among the
+ * values. Returns false when the general way is needed; it does all over again. */
+static inline bool fill_record(uf__pickle *machine, uf__value **top)
 {
-    uf__value *sp = *top;
-    uint64_t floor = machine->marks[machine->mark_count - 1];
-    uint64_t word;
-    *top = sp + 1;
-    switch (p[0]) {
-    case UF__OP_MARK:
-        *top = sp;
-        *length = 1;
-        machine->marks[machine->mark_count++] = (uint64_t)(sp - machine->stack);
-        return true;
-    case UF__OP_EMPTY_DICT:
-        *length = 1;
-        return uf__store_create(machine->store, UF__TAG_DICT, sp);
-    case UF__OP_MEMOIZE:
-        *top = sp;
-        *length = 1;
-        return sp > machine->stack + floor && memoize_next(machine->store, sp[-1]);
-    case UF__OP_BINGET:
-        *length = 2;
-        return recall_simple(machine->store, p[1], sp);
-    case UF__OP_LONG_BINGET:
-        *length = 5;
-        return recall_simple(machine->store, (uint32_t)load_i32(p + 1), sp);
-    case UF__OP_BININT:
-        *length = 5;
-        word = (uint64_t)load_i32(p + 1);
-        break;
-    case UF__OP_BININT1:
-        *length = 2;
-        word = p[1];
-        break;
-    case UF__OP_BININT2:
-        *length = 3;
-        word = (uint64_t)(p[1] | p[2] << 8);
-        break;
-    case UF__OP_LONG1:
-        *length = 2u + p[1];
-        return short_long(p + 2, sp);
-    case UF__OP_SHORT_BINUNICODE:
-        *length = 2u + p[1];
-        return short_string(machine, p + 2, sp);
-    default:
+    uf__store *store = machine->store;
+    if (machine->mark_count < 2 || machine->reducer.fill == NULL)
         return false;
-    }
-    *sp = uf__value_make(UF__TAG_INT, word);
+    uint64_t first = machine->marks[machine->mark_count - 1];
+    uf__value *values = machine->stack + first;
+    uint64_t count = (uint64_t)(*top - values);
+    if (first <= machine->marks[machine->mark_count - 2] || count < 4 || count % 2 != 0 ||
+        uf__value_tag(values[-1]) != UF__TAG_DICT)
+        return false;
+    const uf__object *dict = uf__store_object(store, values[-1]);
+    if (dict->flags != 0 || dict->count != 0)
+        return false;
+    uint64_t carry = 0; /* bit 4 is set by the tags of containers */
+    for (uint64_t i = 0; i < count; i++)
+        carry |= (values[i] & UF__VALUE_TAG_MASK) + (UF__VALUE_TAG_MASK + 1 - UF__TAG_LIST);
+    if (carry > UF__VALUE_TAG_MASK)
+        return false;
+    uf__value record = UF__VALUE_NOTHING;
+    if (machine->reducer.fill(machine->reducer.context, values, count / 2, &record, NULL) !=
+            UF_OK ||
+        record == UF__VALUE_NOTHING)
+        return false;
+    if (!uf__store_replace_simple(store, values[-1], record))
+        uf__store_replace(store, values[-1], record);
+    values[-1] = record;
+    machine->mark_count--;
+    *top = values;
     return true;
+}
+
+/* Executes frequent opcodes as long as there are HOT_BYTES before limit, and stops in front of the
+ * first one that needs the general way. *cursor and *top are moved on. */
+static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint8_t **cursor,
+                           uf__value **top)
+{
+    uf__store *store = machine->store;
+    const uint8_t *p = *cursor;
+    uf__value *sp = *top;
+    bool is_done = true;
+    while (is_done && p + HOT_BYTES <= limit) {
+        *cursor = p;
+        *top = sp;
+        switch (*p++) {
+        case UF__OP_LONG_BINGET:
+            is_done = recall_simple(store, (uint32_t)load_i32(p), sp++);
+            p += 4;
+            break;
+        case UF__OP_BINGET:
+            is_done = recall_simple(store, *p++, sp++);
+            break;
+        case UF__OP_MEMOIZE:
+            is_done = sp > machine->stack + machine->marks[machine->mark_count - 1] &&
+                      memoize_next(store, sp[-1]);
+            break;
+        case UF__OP_LONG1:
+            is_done = short_long(p + 1, sp++);
+            p += 1 + *p;
+            break;
+        case UF__OP_BININT:
+            *sp++ = (uint64_t)load_i32(p) << UF__VALUE_TAG_BITS;
+            p += 4;
+            break;
+        case UF__OP_BININT1:
+            *sp++ = (uint64_t)*p++ << UF__VALUE_TAG_BITS;
+            break;
+        case UF__OP_BININT2:
+            *sp++ = ((uint64_t)p[1] << 8 | p[0]) << UF__VALUE_TAG_BITS;
+            p += 2;
+            break;
+        case UF__OP_SHORT_BINUNICODE:
+            is_done = short_string(machine, p + 1, sp++);
+            p += 1 + *p;
+            break;
+        case UF__OP_MARK:
+            machine->marks[machine->mark_count++] = (uint64_t)(sp - machine->stack);
+            break;
+        case UF__OP_EMPTY_DICT:
+            is_done = uf__store_create_vacant(store, UF__TAG_DICT, sp++);
+            break;
+        case UF__OP_SETITEMS:
+            is_done = fill_record(machine, &sp);
+            break;
+        default:
+            is_done = false;
+            break;
+        }
+    }
+    if (is_done) {
+        *cursor = p;
+        *top = sp;
+    }
 }
 
 /* Executes opcodes up to STOP. The frequent ones work on local copies of the cursor and the stack's
@@ -386,23 +430,16 @@ static inline bool execute_hot(uf__pickle *machine, const uint8_t *p, uf__value 
 static uf_status loop(uf__pickle *machine, uf_error *error)
 {
     uf__input *input = machine->input;
-    const uint8_t *p = input->cursor;
-    uf__value *sp = machine->stack;
     while (!machine->is_stopped) {
-        bool has_room = machine->provided_bytes == input->decoded_bytes;
-        const uint8_t *limit = has_room ? input->limit : p;
-        while (p + HOT_BYTES <= limit) {
-            uint32_t length;
-            uf__value *top = sp;
-            if (!execute_hot(machine, p, &top, &length))
-                break;
-            p += length;
-            sp = top;
-        }
-        input->cursor = p;
-        machine->stack_count = (uint64_t)(sp - machine->stack);
+        const uint8_t *p = input->cursor;
         uf_status status = UF_OK;
-        if (p + HOT_BYTES > limit)
+        if (machine->provided_bytes == input->decoded_bytes && p + HOT_BYTES <= input->limit) {
+            uf__value *sp = machine->stack + machine->stack_count;
+            run_hot(machine, input->limit, &p, &sp);
+            input->cursor = p;
+            machine->stack_count = (uint64_t)(sp - machine->stack);
+        }
+        if (machine->provided_bytes != input->decoded_bytes || p + HOT_BYTES > input->limit)
             status = refill(machine, error);
         if (status == UF_OK) {
             machine->opcode_offset = uf__input_offset(input);
@@ -411,8 +448,6 @@ static uf_status loop(uf__pickle *machine, uf_error *error)
         }
         if (status != UF_OK)
             return status;
-        p = input->cursor;
-        sp = machine->stack + machine->stack_count;
     }
     return UF_OK;
 }

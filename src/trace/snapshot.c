@@ -184,36 +184,55 @@ static uf_status put_segments(uf__snapshot *snapshot, uf__value segments, uf_err
     return UF_OK;
 }
 
-/* An event must say what it is about; which keys that takes depends on its action. */
-static uf_status check_event(uf__snapshot *snapshot, uf__value value, uint64_t device,
-                             uint64_t number, uf_error *error)
+static uf_status bad_list_event(const char *what, const char *missing, uint64_t device,
+                                uint64_t number, uf_error *error)
 {
-    const char *missing = NULL;
-    if (uf__value_is_record(value, UF__RECORD_EVENT)) {
-        const uf_event *event = &snapshot->events[uf__record_index(value)];
-        uint8_t has = event->reserved[0];
-        if (event->action == UF_ACTION_OTHER) {
-            uf__builder_trace(snapshot->builder)->oddities.unknown_action_count++;
-            return UF_OK;
-        }
-        if (!(has & UF__EVENT_HAS_SIZE))
-            missing = "size";
-        else if (!(has & UF__EVENT_HAS_ADDR) && event->action != UF_ACTION_SNAPSHOT)
-            missing = event->action == UF_ACTION_OOM ? "device_free" : "addr";
-        if (missing == NULL)
-            return UF_OK;
-    } else if (uf__value_tag(value) == UF__TAG_DICT) {
-        missing = "action";
-    } else {
-        return uf__error_set(error, UF_ERROR_BAD_INPUT,
-                             "a damaged snapshot: event %" PRIu64 " of device_traces[%" PRIu64
-                             "] is %s and not an event",
-                             number, device, uf__value_noun(value));
-    }
     return uf__error_set(error, UF_ERROR_BAD_INPUT,
                          "a damaged snapshot: event %" PRIu64 " of device_traces[%" PRIu64
-                         "] has no '%s'",
-                         number, device, missing);
+                         "] %s%s%s%s",
+                         number, device, what, missing != NULL ? " '" : "",
+                         missing != NULL ? missing : "", missing != NULL ? "'" : "");
+}
+
+/* What an event lacks, or NULL; which keys it needs depends on its action. */
+static const char *missing_key(const uf_event *event)
+{
+    uint8_t has = event->reserved[0];
+    if (event->action == UF_ACTION_OTHER)
+        return NULL;
+    if (!(has & UF__EVENT_HAS_SIZE))
+        return "size";
+    if (has & UF__EVENT_HAS_ADDR || event->action == UF_ACTION_SNAPSHOT)
+        return NULL;
+    return event->action == UF_ACTION_OOM ? "device_free" : "addr";
+}
+
+/* One device's events. *expected is the index that the next event has if the lists, one after the
+ * other, are the events in the order of the file; UINT64_MAX once they are not. */
+static uf_status check_device(uf__snapshot *snapshot, uf__value list, uint64_t device,
+                              uint64_t *expected, uf_error *error)
+{
+    uf_trace_oddities *oddities = &uf__builder_trace(snapshot->builder)->oddities;
+    uf__list_walk walk;
+    uf__value value;
+    uint64_t count, number = 0;
+    if (device > INT32_MAX || !uf__list_walk_begin(&walk, &snapshot->store, list))
+        return no_list(error, "device_traces[...]", list);
+    for (; uf__list_walk_next_run(&walk, &snapshot->store, &value, &count); number += count) {
+        if (uf__value_tag(value) == UF__TAG_DICT)
+            return bad_list_event("has no", "action", device, number, error);
+        if (!uf__value_is_record(value, UF__RECORD_EVENT))
+            return bad_list_event("is not an event but", uf__value_noun(value), device, number,
+                                  error);
+        const uf_event *events = &snapshot->events[uf__record_index(value)];
+        for (uint64_t i = 0; i < count; i++) {
+            if (missing_key(&events[i]) != NULL)
+                return bad_list_event("has no", missing_key(&events[i]), device, number + i, error);
+            oddities->unknown_action_count += events[i].action == UF_ACTION_OTHER;
+        }
+        *expected = uf__record_index(value) == *expected ? *expected + count : UINT64_MAX;
+    }
+    return UF_OK;
 }
 
 /* Checks all events; *is_in_order tells whether the lists, one after the other, are the events in
@@ -221,25 +240,17 @@ static uf_status check_event(uf__snapshot *snapshot, uf__value value, uint64_t d
 static uf_status check_events(uf__snapshot *snapshot, uf__value traces, bool *is_in_order,
                               uf_error *error)
 {
-    uf__list_walk outer, inner;
-    uf__value list, value;
-    uint64_t device = 0, expected = 0;
-    *is_in_order = true;
-    if (!uf__list_walk_begin(&outer, &snapshot->store, traces))
+    uf__list_walk walk;
+    uf__value list;
+    uint64_t expected = 0;
+    if (!uf__list_walk_begin(&walk, &snapshot->store, traces))
         return no_list(error, "device_traces", traces);
-    for (; uf__list_walk_next(&outer, &snapshot->store, &list); device++) {
-        if (device > INT32_MAX || !uf__list_walk_begin(&inner, &snapshot->store, list))
-            return no_list(error, "device_traces[...]", list);
-        for (uint64_t i = 0; uf__list_walk_next(&inner, &snapshot->store, &value); i++) {
-            uf_status status = check_event(snapshot, value, device, i, error);
-            if (status != UF_OK)
-                return status;
-            if (uf__record_index(value) != expected++)
-                *is_in_order = false;
-        }
+    for (uint64_t device = 0; uf__list_walk_next(&walk, &snapshot->store, &list); device++) {
+        uf_status status = check_device(snapshot, list, device, &expected, error);
+        if (status != UF_OK)
+            return status;
     }
-    if (expected != snapshot->event_count)
-        *is_in_order = false;
+    *is_in_order = expected == snapshot->event_count;
     return UF_OK;
 }
 
@@ -248,25 +259,26 @@ static bool put_device(uf__snapshot *snapshot, uf__value list, int32_t device, b
 {
     uf__list_walk walk;
     uf__value value;
-    uint64_t count = 0;
+    uint64_t count;
     if (!uf__builder_device(snapshot->builder, device))
         return false;
     uf__list_walk_begin(&walk, &snapshot->store, list);
-    while (uf__list_walk_next(&walk, &snapshot->store, &value)) {
-        count++;
-        if (is_adopted)
-            continue;
-        uf_event event = snapshot->events[uf__record_index(value)];
-        event.reserved[0] = 0;
-        if (!uf__builder_event(snapshot->builder, &event))
+    while (uf__list_walk_next_run(&walk, &snapshot->store, &value, &count)) {
+        if (is_adopted && !uf__builder_extend(snapshot->builder, count))
             return false;
+        for (uint64_t i = 0; i < count && !is_adopted; i++) {
+            uf_event event = snapshot->events[uf__record_index(value) + i];
+            event.reserved[0] = 0;
+            if (!uf__builder_event(snapshot->builder, &event))
+                return false;
+        }
     }
-    return !is_adopted || uf__builder_extend(snapshot->builder, count);
+    return true;
 }
 
 static uf_status put_events(uf__snapshot *snapshot, uf__value traces, uf_error *error)
 {
-    bool is_in_order;
+    bool is_in_order = false;
     if (traces == UF__VALUE_NOTHING)
         return UF_OK;
     uf__builder_trace(snapshot->builder)->has_device_traces = true;

@@ -73,10 +73,12 @@ void uf__fields_take(uf__fields *fields, const uf__value *pairs, uint64_t pair_c
     fields->unknown_count = 0;
     for (uint64_t i = 0; i < pair_count; i++) {
         uf__value key = pairs[2 * i];
-        if (key < uf__value_make(UF__TAG_STRING, UF__KEY_COUNT) &&
-            uf__value_tag(key) == UF__TAG_STRING) {
-            fields->value[uf__value_payload(key)] = pairs[2 * i + 1];
-            seen |= UINT64_C(1) << uf__value_payload(key);
+        /* The string's id; beyond all ids for anything but a string. */
+        uint64_t id = (key - UF__TAG_STRING) >> UF__VALUE_TAG_BITS |
+                      (key - UF__TAG_STRING) << (64 - UF__VALUE_TAG_BITS);
+        if (id < UF__KEY_COUNT) {
+            fields->value[id] = pairs[2 * i + 1];
+            seen |= UINT64_C(1) << id;
         } else if (fields->unknown_count++ == 0) {
             fields->first_unknown = key;
         }

@@ -49,27 +49,19 @@ static bool over_bound(uf__store *store)
 
 bool uf__store_create(uf__store *store, uf__tag tag, uf__value *value)
 {
-    uint32_t id = store->vacant_object;
-    if (id != UF_NONE) {
-        store->vacant_object = store->objects[id].memo_index;
-    } else {
-        if (store->object_count >= UF__STORE_OBJECTS_MAX)
-            return over_bound(store);
-        if (store->object_count >= store->object_capacity) {
-            uf__object *objects =
-                uf__array_grow(store->objects, &store->object_capacity,
-                               store->object_count + UINT64_C(1), sizeof *objects);
-            if (objects == NULL)
-                return false;
-            store->objects = objects;
-        }
-        id = store->object_count++;
-        store->objects[id].items = NULL;
+    if (uf__store_create_vacant(store, tag, value))
+        return true;
+    if (store->object_count >= UF__STORE_OBJECTS_MAX)
+        return over_bound(store);
+    if (store->object_count >= store->object_capacity) {
+        uf__object *objects = uf__array_grow(store->objects, &store->object_capacity,
+                                             store->object_count + UINT64_C(1), sizeof *objects);
+        if (objects == NULL)
+            return false;
+        store->objects = objects;
     }
-    uf__object *object = &store->objects[id];
-    object->count = 0;
-    object->memo_index = UF_NONE;
-    object->flags = 0;
+    uint32_t id = store->object_count++;
+    store->objects[id] = (uf__object){.memo_index = UF_NONE};
     *value = uf__value_make(tag, id);
     return true;
 }
@@ -389,6 +381,18 @@ bool uf__list_walk_begin(uf__list_walk *walk, const uf__store *store, uf__value 
     return true;
 }
 
+bool uf__list_walk_next_run(uf__list_walk *walk, const uf__store *store, uf__value *value,
+                            uint64_t *count)
+{
+    if (walk->at == walk->end)
+        return false;
+    *value = uf__store_resolve(store, *walk->at++);
+    *count = 1;
+    if (walk->at != walk->end && uf__value_tag(*walk->at) == UF__TAG_RUN)
+        *count += uf__value_payload(*walk->at++);
+    return true;
+}
+
 bool uf__list_walk_next(uf__list_walk *walk, const uf__store *store, uf__value *value)
 {
     if (walk->run_left_count > 0) {
@@ -397,11 +401,10 @@ bool uf__list_walk_next(uf__list_walk *walk, const uf__store *store, uf__value *
         *value = walk->last;
         return true;
     }
-    if (walk->at == walk->end)
+    uint64_t count;
+    if (!uf__list_walk_next_run(walk, store, &walk->last, &count))
         return false;
-    walk->last = uf__store_resolve(store, *walk->at++);
-    if (walk->at != walk->end && uf__value_tag(*walk->at) == UF__TAG_RUN)
-        walk->run_left_count = uf__value_payload(*walk->at++);
+    walk->run_left_count = count - 1;
     *value = walk->last;
     return true;
 }

@@ -173,6 +173,33 @@ static inline uf__object *uf__store_object(const uf__store *store, uf__value con
     return &store->objects[uf__value_payload(container)];
 }
 
+/* uf__store_create where an object is vacant. Returns false when the general way is needed. */
+static inline bool uf__store_create_vacant(uf__store *store, uf__tag tag, uf__value *value)
+{
+    uint32_t id = store->vacant_object;
+    if (id == UF_NONE)
+        return false;
+    uf__object *object = &store->objects[id];
+    store->vacant_object = object->memo_index;
+    object->memo_index = UF_NONE;
+    *value = uf__value_make(tag, id);
+    return true;
+}
+
+/* uf__store_replace for an open, empty and unshared container in the dense memo. Returns false when
+ * the general way is needed. */
+static inline bool uf__store_replace_simple(uf__store *store, uf__value container, uf__value record)
+{
+    uf__object *object = uf__store_object(store, container);
+    if (object->flags != 0 || object->count != 0 || object->memo_index >= store->memo_count ||
+        store->memo[object->memo_index] != container)
+        return false;
+    store->memo[object->memo_index] = record;
+    object->memo_index = store->vacant_object;
+    store->vacant_object = (uint32_t)uf__value_payload(container);
+    return true;
+}
+
 /* Follows the forwarding of a container that has become a record. */
 static inline uf__value uf__store_resolve(const uf__store *store, uf__value value)
 {
@@ -204,5 +231,9 @@ typedef struct uf__list_walk {
 bool uf__list_walk_begin(uf__list_walk *walk, const uf__store *store, uf__value list);
 /* Returns false at the end; values come resolved. */
 bool uf__list_walk_next(uf__list_walk *walk, const uf__store *store, uf__value *value);
+/* The same, but a run at once: *count records with consecutive indexes from *value on, or one
+ * value of any kind. */
+bool uf__list_walk_next_run(uf__list_walk *walk, const uf__store *store, uf__value *value,
+                            uint64_t *count);
 
 #endif

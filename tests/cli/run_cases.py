@@ -68,7 +68,9 @@ def parse(path):
             section = None
         elif section is not None:
             cases[-1].outputs[section].append(line)
-        elif line != "":
+        elif line == "":
+            head += [""] if head else []
+        else:
             sys.exit(f"{path}:{number}: what is this line? {line!r}")
     return cases
 

@@ -32,8 +32,8 @@ static uf_trace *read_back(bytes file)
     return trace;
 }
 
-/* Where the trace had ids of its own, those of a reader may differ, so two passes are compared:
- * what the first one reads must be what the second one reads. */
+/* The sample's ids come in an order of their own, and its empty stack becomes none, so two passes are
+ * compared: what the first one reads must be what the second one reads. */
 static void ck_settles(const uf_trace *trace)
 {
     bytes first = write_pickle(trace);
@@ -41,7 +41,6 @@ static void ck_settles(const uf_trace *trace)
     bytes second = write_pickle(once);
     uf_trace *twice = read_back(second);
     ck_assert_str_eq(trace_difference(once, twice), "");
-    ck_assert_uint_eq(first.size, second.size);
     ck_assert_uint_eq(once->event_count, trace->event_count);
     ck_assert_uint_eq(once->block_count, trace->block_count);
     uf_trace_destroy(twice);
@@ -108,7 +107,7 @@ START_TEST(an_empty_trace_is_an_empty_snapshot)
     uf_trace *trace = NULL;
     ck_assert(uf__builder_finish(builder, &trace));
     bytes file = write_pickle(trace);
-    static const char EXPECTED[] = "\x80\x04\x95\x2b\0\0\0\0\0\0\0}(\x8c\x08segments\x94]"
+    static const char EXPECTED[] = "\x80\x04\x95\x28\0\0\0\0\0\0\0}(\x8c\x08segments\x94]"
                                    "\x8c\x14"
                                    "external_annotations\x94]u.";
     ck_assert_uint_eq(file.size, sizeof EXPECTED - 1);
