@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include <unfrag/trace.h>
@@ -22,10 +21,22 @@ static double now_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* The peak of this program's resident set (VmHWM); getrusage would count the parent's before exec.
+ */
 static int64_t peak_bytes(void)
 {
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? (int64_t)usage.ru_maxrss * 1024 : -1;
+    FILE *file = fopen("/proc/self/status", "r");
+    char line[256];
+    int64_t kib = -1;
+    while (file != NULL && kib < 0 && fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "VmHWM:", 6) == 0) {
+            kib = strtoll(line + 6, NULL, 10);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return kib < 0 ? -1 : kib * 1024;
 }
 
 static int measure(const char *path, bool has_stacks, long run_count)

@@ -76,23 +76,45 @@ static void tell_oddities(const replay_view *view)
     }
 }
 
-static uf_status make_program(replay_view *view, uf_program **program, uf_error *error)
+static uf_status make_program(replay_view *view, uint64_t limit_bytes, uf_program **program,
+                              uf_error *error)
 {
     const replay_options *options = view->options;
     const replay_recorded *recorded = view->recorded;
-    uint64_t total = options->total_bytes != 0 ? options->total_bytes : view->trace->total_bytes;
     uf_program_options how = {
         .struct_size_bytes = sizeof how,
         .device = view->device_position,
         .conf = options->is_verify ? options->conf : NULL,
-        .limit_bytes = options->is_verify && options->limit_bytes != 0 ? options->limit_bytes
-                                                                       : view->input->limit_bytes,
-        .total_bytes = total,
+        .limit_bytes = limit_bytes,
+        .total_bytes = options->total_bytes != 0 ? options->total_bytes : view->trace->total_bytes,
         .num_alloc_retries = recorded->is_there ? recorded->stats.num_alloc_retries : -1};
-    int64_t start = now_ns();
-    uf_status status = uf_program_create(view->trace, &how, program, error);
-    view->prepare_ns = now_ns() - start;
-    return status;
+    return uf_program_create(view->trace, &how, program, error);
+}
+
+/* A snapshot does not say under which limit it was recorded. A limit that was asked for may be that
+ * one, too: of the two readings the one that explains more events is taken. */
+static uf_status follow(replay_view *view, uf_program **program, uf_error *error)
+{
+    const replay_options *options = view->options;
+    uint64_t known_bytes = view->input->limit_bytes;
+    if (options->is_verify && options->limit_bytes != 0) {
+        known_bytes = options->limit_bytes;
+    }
+    uf_status status = make_program(view, known_bytes, program, error);
+    if (status != UF_OK || options->limit_bytes == 0 || options->limit_bytes == known_bytes ||
+        uf_program_report_get(*program)->is_equal) {
+        return status;
+    }
+    uf_program *other = NULL;
+    status = make_program(view, options->limit_bytes, &other, error);
+    if (status == UF_OK && uf_program_report_get(other)->events_equal >
+                               uf_program_report_get(*program)->events_equal) {
+        uf_program *first = *program;
+        *program = other;
+        other = first;
+    }
+    uf_program_destroy(other);
+    return UF_OK;
 }
 
 /* What the run is played under: what was asked for, else what the recording says. */
@@ -135,22 +157,66 @@ static uf_status play(replay_view *view, uf_error *error)
     return status;
 }
 
-/* With --verify the figures are those of the model that followed the recording, not of the run. */
-static void judge_verify(replay_view *view)
+/* Was nothing asked for that differs from the recording? */
+static bool is_as_recorded(const replay_view *view)
+{
+    const replay_options *options = view->options;
+    bool has_change = options->conf != NULL || options->limit_bytes != 0 ||
+                      options->card_bytes != 0 || options->total_bytes != 0 ||
+                      options->from_event != 0 || options->to_event != 0 ||
+                      options->repeat_count > 1 || options->has_on_oom;
+    return !has_change && view->trace->form != UF_FORM_SCRIPT && view->followed->is_equal &&
+           !view->followed->has_lost_beginning;
+}
+
+static uint64_t first_recorded_oom(const replay_view *view)
+{
+    const uf_trace_device *device = &view->trace->devices[view->device_position];
+    for (uint64_t i = 0; i < device->count; i++) {
+        if (view->trace->events[device->first + i].action == UF_ACTION_OOM) {
+            return i;
+        }
+    }
+    return UF_EVENT_NONE;
+}
+
+/* The figures of the model that followed the recording, not those of the run: the run does not
+ * repeat requests that failed, and so may go another way. */
+static void take_followed_figures(replay_view *view)
 {
     const uf_program_report *followed = view->followed;
     uf_replay_result *result = &view->result;
+    uint64_t end_reserved_bytes = (uint64_t)followed->stats.reserved_bytes.all.current;
+    if (result->has_oom || result->end_reserved_bytes != end_reserved_bytes) {
+        (void)!uf_fragmentation_compute(&followed->stats, 0, 0.0, &result->fragmentation, NULL);
+    }
     result->stats = followed->stats;
     result->peak_active_bytes = (uint64_t)followed->stats.active_bytes.all.peak;
     result->peak_allocated_bytes = (uint64_t)followed->stats.allocated_bytes.all.peak;
     result->peak_reserved_bytes = (uint64_t)followed->stats.reserved_bytes.all.peak;
     result->end_active_bytes = (uint64_t)followed->stats.active_bytes.all.current;
-    result->end_reserved_bytes = (uint64_t)followed->stats.reserved_bytes.all.current;
+    result->end_reserved_bytes = end_reserved_bytes;
     result->oom_count = (uint64_t)followed->stats.num_ooms;
     result->retry_count = (uint64_t)followed->stats.num_alloc_retries;
     result->device_calls = followed->device_calls;
     result->device_syncs = followed->device_syncs;
     result->device_ms = followed->device_ms;
+    result->has_oom = false;
+    view->first_recorded_oom = first_recorded_oom(view);
+}
+
+static void judge(replay_view *view)
+{
+    const uf_program_report *followed = view->followed;
+    view->is_good = !view->result.has_oom;
+    if (!view->options->is_verify && !view->is_as_recorded) {
+        return;
+    }
+    take_followed_figures(view);
+    view->is_good = true;
+    if (!view->options->is_verify) {
+        return;
+    }
     view->is_good = followed->is_equal;
     view->is_compared = view->recorded->is_there && !followed->has_lost_beginning;
     if (view->is_compared) {
@@ -169,8 +235,11 @@ static void tell_difference(const replay_view *view)
         followed->contradiction_count == 0) {
         fprintf(stderr,
                 "unfrag replay: PyTorch's behaviour is followed up to event %" PRIu64 " of %" PRIu64
-                " only (%s); flushes and private pools after it are not certain\n",
-                followed->events_equal, followed->event_count, followed->difference.text);
+                " only (%s); flushes and private pools after it are not certain.%s\n",
+                followed->events_equal, followed->event_count, followed->difference.text,
+                view->options->limit_bytes == 0
+                    ? " If it was recorded under a memory limit, name that with --limit"
+                    : "");
     }
 }
 
@@ -189,17 +258,21 @@ static cli_exit replay_program(replay_view *view)
     uf_error error = {0};
     view->followed = uf_program_report_get(view->program);
     choose_run(view);
+    view->is_as_recorded = is_as_recorded(view);
+    if (view->is_as_recorded || view->options->is_verify) {
+        view->run.on_oom = UF_ON_OOM_SKIP; /* the recording went on, too */
+    }
     tell_difference(view);
     if (view->options->is_compare) {
+        if (!view->options->has_on_oom) {
+            view->run.on_oom = UF_ON_OOM_STOP;
+        }
         return replay_compare(view);
     }
     if (play(view, &error) != UF_OK) {
         return cli_fail("replay", &error);
     }
-    view->is_good = !view->result.has_oom;
-    if (view->options->is_verify) {
-        judge_verify(view);
-    }
+    judge(view);
     return report(view);
 }
 
@@ -212,9 +285,14 @@ static cli_exit replay_trace(replay_view *view)
     }
     uf_error error = {0};
     uf_program *program = NULL;
-    if (choose_device(view, &error) != UF_OK || make_program(view, &program, &error) != UF_OK) {
+    if (choose_device(view, &error) != UF_OK) {
         return cli_fail("replay", &error);
     }
+    int64_t start = now_ns();
+    if (follow(view, &program, &error) != UF_OK) {
+        return cli_fail("replay", &error);
+    }
+    view->prepare_ns = now_ns() - start;
     view->program = program;
     tell_other_devices(view);
     tell_oddities(view);
@@ -243,7 +321,10 @@ static cli_exit replay_input(const replay_options *options, const cli_input *inp
 {
     uf_error error = {0};
     replay_recorded recorded = {0};
-    replay_view view = {.options = options, .input = input, .recorded = &recorded};
+    replay_view view = {.options = options,
+                        .input = input,
+                        .recorded = &recorded,
+                        .first_recorded_oom = UF_EVENT_NONE};
     if (read_recorded(&view, &recorded, &error) != UF_OK) {
         return cli_fail("replay", &error);
     }

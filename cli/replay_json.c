@@ -5,8 +5,8 @@
 #include "replay_report.h"
 
 #include <stdio.h>
-#include <sys/resource.h>
 
+#include "host_memory.h"
 #include "json.h"
 
 static void write_event(cli_json *json, const char *key, uint64_t event)
@@ -42,10 +42,11 @@ static void write_difference(cli_json *json, const char *key, const uf_differenc
     cli_json_object_end(json);
 }
 
-static void write_oom(cli_json *json, const uf_replay_result *result)
+static void write_oom(cli_json *json, const replay_view *view)
 {
+    const uf_replay_result *result = &view->result;
     if (!result->has_oom) {
-        cli_json_null(json, "first_oom_event");
+        write_event(json, "first_oom_event", view->first_recorded_oom);
         cli_json_null(json, "first_oom");
         return;
     }
@@ -78,8 +79,9 @@ static void write_played(cli_json *json, const replay_view *view)
     write_bound(json, "card_bytes", view->run.card_bytes);
 }
 
-static void write_result(cli_json *json, const uf_replay_result *result)
+static void write_result(cli_json *json, const replay_view *view)
 {
+    const uf_replay_result *result = &view->result;
     cli_json_uint64(json, "events", result->event_count);
     cli_json_uint64(json, "allocs", result->alloc_count);
     cli_json_uint64(json, "peak_live_bytes", result->peak_live_bytes);
@@ -92,7 +94,7 @@ static void write_result(cli_json *json, const uf_replay_result *result)
     cli_json_uint64(json, "num_ooms", result->oom_count);
     cli_json_uint64(json, "num_alloc_retries", result->retry_count);
     cli_json_uint64(json, "recorded_ooms", result->recorded_oom_count);
-    write_oom(json, result);
+    write_oom(json, view);
     cli_json_uint64(json, "device_calls", result->device_calls);
     cli_json_uint64(json, "device_syncs", result->device_syncs);
     cli_json_double(json, "device_ms", result->device_ms);
@@ -111,9 +113,9 @@ static void write_speed(cli_json *json, const replay_view *view)
     cli_json_double(json, "prepare_seconds", (double)view->prepare_ns / 1e9);
     cli_json_uint64(json, "input_bytes", view->trace->input_bytes);
     cli_json_uint64(json, "decoded_bytes", view->trace->decoded_bytes);
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        cli_json_int64(json, "host_peak_bytes", (int64_t)usage.ru_maxrss * 1024);
+    uint64_t peak_bytes;
+    if (cli_host_peak(&peak_bytes)) {
+        cli_json_uint64(json, "host_peak_bytes", peak_bytes);
     } else {
         cli_json_null(json, "host_peak_bytes");
     }
@@ -126,10 +128,17 @@ static void write_fragmentation(cli_json *json, const uf_fragmentation *state)
     cli_json_int64(json, "stuck_bytes", state->stuck_bytes);
     cli_json_int64(json, "rounding_bytes", state->rounding_bytes);
     cli_json_int64(json, "waiting_bytes", state->waiting_bytes);
-    cli_json_uint64(json, "largest_request_bytes", state->largest_request_bytes);
-    cli_json_int64(json, "fragmented_bytes", state->fragmented_bytes);
-    cli_json_double(json, "fragmented_share", state->fragmented_share);
-    cli_json_bool(json, "is_alarm", state->is_alarm);
+    if (state->largest_request_bytes == 0) {
+        cli_json_null(json, "largest_request_bytes"); /* not known */
+        cli_json_null(json, "fragmented_bytes");
+        cli_json_null(json, "fragmented_share");
+        cli_json_null(json, "is_alarm");
+    } else {
+        cli_json_uint64(json, "largest_request_bytes", state->largest_request_bytes);
+        cli_json_int64(json, "fragmented_bytes", state->fragmented_bytes);
+        cli_json_double(json, "fragmented_share", state->fragmented_share);
+        cli_json_bool(json, "is_alarm", state->is_alarm);
+    }
     cli_json_object_end(json);
 }
 
@@ -193,10 +202,12 @@ bool replay_report_json(const replay_view *view)
     cli_json_init(&json, stdout);
     cli_json_object_begin(&json, NULL);
     write_played(&json, view);
-    if (!view->options->is_verify) {
+    if (view->is_as_recorded) {
+        cli_json_null(&json, "fits"); /* nothing was asked */
+    } else if (!view->options->is_verify) {
         cli_json_bool(&json, "fits", !view->result.has_oom);
     }
-    write_result(&json, &view->result);
+    write_result(&json, view);
     if (view->options->is_verify) {
         write_verify(&json, view);
     }

@@ -27,13 +27,15 @@ static void print_played(const replay_view *view)
 {
     const uf_program_report *followed = view->followed;
     const char *conf = view->run.conf != NULL ? view->run.conf : uf_program_conf(view->program);
-    count_text events, allocs;
+    count_text events, played, allocs;
     size_text limit, card;
     printf("recording      %s, device %" PRId32 "\n", view->options->input,
            view->trace->devices[view->device_position].device);
-    printf("events         %s, of them %s allocations; %" PRIu64 " streams, %" PRIu64
-           " private pools\n",
-           cli_count_format(events, followed->event_count),
+    printf("events         %s", cli_count_format(events, followed->event_count));
+    if (view->result.event_count != followed->event_count) {
+        printf(" recorded, %s played", cli_count_format(played, view->result.event_count));
+    }
+    printf(", %s allocations; %" PRIu64 " streams, %" PRIu64 " private pools\n",
            cli_count_format(allocs, view->result.alloc_count), followed->stream_count,
            followed->pool_count);
     printf("settings       %s%s\n", conf[0] != '\0' ? conf : "PyTorch's defaults",
@@ -63,8 +65,12 @@ static void print_peaks(const replay_view *view)
            SIZE(live, result->peak_live_bytes));
     printf("peak active    %10s   with rounding, and blocks that wait for other streams\n",
            SIZE(active, result->peak_active_bytes));
-    printf("peak reserved  %10s   %.1f %% over peak live\n",
-           SIZE(reserved, result->peak_reserved_bytes), replay_waste_percent(result));
+    printf("peak reserved  %10s   ", SIZE(reserved, result->peak_reserved_bytes));
+    if (view->result.has_oom && view->run.on_oom == UF_ON_OOM_STOP) {
+        printf("until the request that failed\n");
+    } else {
+        printf("%.1f %% over peak live\n", replay_waste_percent(result));
+    }
     printf("at the end     %10s   reserved, %s of it active\n",
            SIZE(end_reserved, result->end_reserved_bytes),
            SIZE(end_active, result->end_active_bytes));
@@ -77,7 +83,7 @@ static void print_peaks(const replay_view *view)
 
 static void print_fragmentation(const uf_fragmentation *state)
 {
-    if (!state->is_alarm) {
+    if (!state->is_alarm || state->largest_request_bytes == 0) {
         return;
     }
     size_text fragmented, largest;
@@ -91,7 +97,10 @@ static void print_range(const replay_view *view)
 {
     const uf_replay_result *result = &view->result;
     count_text recorded;
-    if (result->recorded_oom_count > 0 && !view->options->is_verify) {
+    if (view->is_as_recorded && result->oom_count > 0) {
+        printf("failed         %10s   requests, as recorded\n",
+               cli_count_format(recorded, result->oom_count));
+    } else if (result->recorded_oom_count > 0 && !view->options->is_verify) {
         printf("note           %s requests failed when this was recorded; they are counted, not "
                "replayed: the program took another way after them\n",
                cli_count_format(recorded, result->recorded_oom_count));
@@ -142,7 +151,7 @@ static void print_fit(const replay_view *view)
         if (view->run.on_oom == UF_ON_OOM_SKIP) {
             printf("%s requests failed in all.\n", cli_count_format(failures, result->oom_count));
         }
-    } else if (has_bound) {
+    } else if (has_bound && !view->is_as_recorded) {
         printf("It fits.\n");
     }
     double seconds = (double)result->elapsed_ns / 1e9;

@@ -26,8 +26,10 @@ typedef struct replay_view {
     uf_replay_result result;
     const replay_recorded *recorded; /* statistics to compare with, if is_there */
     replay_stats_comparison comparison;
-    bool is_compared; /* comparison is filled */
-    bool is_good;     /* the verdict: fits, or with --verify is equal */
+    bool is_compared;            /* comparison is filled */
+    bool is_as_recorded;         /* nothing was changed: the figures are the recording's own */
+    uint64_t first_recorded_oom; /* an event, or UF_EVENT_NONE; set if as recorded or --verify */
+    bool is_good;                /* the verdict: fits, or with --verify is equal */
     int64_t read_ns, prepare_ns;
 } replay_view;
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-#define DETAIL_CAPACITY 400
+#define DETAIL_CAPACITY 460
 
 const char *uf__conf_excerpt(char buffer[UF__CONF_EXCERPT_CAPACITY], const char *word)
 {
@@ -19,10 +19,8 @@ const char *uf__conf_excerpt(char buffer[UF__CONF_EXCERPT_CAPACITY], const char 
         char c = word[length];
         buffer[length] = c >= ' ' && c <= '~' ? c : '?';
     }
-    buffer[length] = '\0';
-    if (word[length] != '\0') {
-        strcat(buffer, "...");
-    }
+    snprintf(buffer + length, UF__CONF_EXCERPT_CAPACITY - length, "%s",
+             word[length] == '\0' ? "" : "...");
     return buffer;
 }
 
@@ -106,7 +104,7 @@ static void advise_unknown(const uf__conf_run *run, const char *word, char *buff
     } else if (strchr(run->text, ';') != NULL) {
         snprintf(buffer, capacity, "options are separated by ',' and not by ';'");
     } else {
-        char names[DETAIL_CAPACITY];
+        char names[DETAIL_CAPACITY - 60];
         list_names(run, names, sizeof names);
         snprintf(buffer, capacity, "known are %s", names);
     }
@@ -115,7 +113,7 @@ static void advise_unknown(const uf__conf_run *run, const char *word, char *buff
 uf_status uf__conf_fail_unknown(uf__conf_run *run, size_t index)
 {
     char excerpt[UF__CONF_EXCERPT_CAPACITY];
-    char advice[DETAIL_CAPACITY];
+    char advice[DETAIL_CAPACITY - 20];
     const char *word = run->tokens.items[index].word;
     advise_unknown(run, word, advice, sizeof advice);
     return uf__conf_fail(run, UF_CONF_FAULT_UNKNOWN_OPTION, UF_CONF_RAISES_VALUE_ERROR, NULL, index,

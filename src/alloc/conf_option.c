@@ -258,7 +258,9 @@ const uf_conf_option *uf__conf_option_nearest(const char *name, size_t length,
             continue;
         }
         size_t distance = uf__spelling_distance(name, length, options[i].name);
-        if (distance < smallest && uf__spelling_is_near(length, options[i].name, distance)) {
+        bool is_start = length >= 4 && strncmp(options[i].name, name, length) == 0;
+        if (distance < smallest &&
+            (is_start || uf__spelling_is_near(length, options[i].name, distance))) {
             smallest = distance;
             nearest = &options[i];
         }

@@ -29,23 +29,23 @@ typedef enum uf_conf_part {
 } uf_conf_part;
 
 typedef struct uf_conf_option {
-    uf_conf_option_id id;
     const char *name;
     const char *alias; /* NULL if there is none */
-    uint16_t since;    /* first release, 206 is 2.6 */
-    bool is_since_certain;
-    uf_conf_type type;
-    uf_conf_part part;
-    size_t offset; /* of the field in uf_conf */
     const char *unit;
+    const char *default_text;
+    const char *help;
+    size_t offset; /* of the field in uf_conf */
     /* Integers: inclusive, for 2.10 and later and for releases before. */
     uint64_t minimum, minimum_old, maximum;
+    uf_conf_option_id id;
+    uf_conf_type type;
+    uf_conf_part part;
+    uint16_t since; /* first release, 206 is 2.6 */
+    bool is_since_certain;
     bool is_minimum_large_segment; /* the minimum is the large segment size of the moment */
     bool is_open_range;            /* shares: 0 and 1 themselves are excluded */
     bool is_reset;                 /* back to default if a string does not name it */
     bool is_replayed;              /* changes what a replay does */
-    const char *default_text;
-    const char *help;
 } uf_conf_option;
 
 /* The option at an index below UF_CONF_OPTION_COUNT; the index is its id. */

@@ -145,8 +145,8 @@ static uf_status read_number(const char *text, const char **at, decimal *number,
 
 uf_status uf__size_parse(const char *text, uint64_t *bytes, uf_error *error)
 {
-    const char *at;
-    decimal number;
+    const char *at = "";
+    decimal number = {0, 0, 1};
     uf_status status = read_number(text, &at, &number, error);
     if (status != UF_OK) {
         return status;
@@ -178,8 +178,8 @@ uf_status uf__size_parse(const char *text, uint64_t *bytes, uf_error *error)
 uf_status uf__size_parse_of(const char *text, uint64_t whole_bytes, uint64_t *bytes,
                             uf_error *error)
 {
-    const char *at;
-    decimal number;
+    const char *at = "";
+    decimal number = {0, 0, 1};
     uf_status status = read_number(text, &at, &number, error);
     if (status != UF_OK) {
         return status;

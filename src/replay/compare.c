@@ -124,16 +124,20 @@ static bool is_segment_equal(const uf_trace_segment *segment, const uf_layout_se
 static void fail_segment(uf_follow *follow, const uf_trace_segment *segment,
                          const uf_layout_segment *model)
 {
-    char expected[128] = "none", found[128] = "none";
+    char expected[144] = "none", found[144] = "none";
     if (segment != NULL) {
         snprintf(expected, sizeof expected,
-                 "0x%" PRIx64 ", %" PRIu64 " bytes, stream %" PRIu64 ", %" PRIu64 " allocated",
-                 segment->addr, segment->total_bytes, segment->stream, segment->allocated_bytes);
+                 "0x%" PRIx64 ", %" PRIu64 " bytes, stream %" PRIu64 ", pool (%" PRIu64 ",%" PRIu64
+                 "), %" PRIu64 " allocated, %" PRIu64 " active",
+                 segment->addr, segment->total_bytes, segment->stream, segment->pool_id[0],
+                 segment->pool_id[1], segment->allocated_bytes, segment->active_bytes);
     }
     if (model != NULL) {
         snprintf(found, sizeof found,
-                 "0x%" PRIx64 ", %" PRIu64 " bytes, stream %" PRIu64 ", %" PRIu64 " allocated",
-                 model->addr, model->total_bytes, model->stream, model->allocated_bytes);
+                 "0x%" PRIx64 ", %" PRIu64 " bytes, stream %" PRIu64 ", pool (%" PRIu64 ",%" PRIu64
+                 "), %" PRIu64 " allocated, %" PRIu64 " active",
+                 model->addr, model->total_bytes, model->stream, model->pool_id[0],
+                 model->pool_id[1], model->allocated_bytes, model->active_bytes);
     }
     uf__follow_fail(follow, UF_EVENT_NONE, "final segment expected: %s; the model has %s", expected,
                     found);

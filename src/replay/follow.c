@@ -117,21 +117,22 @@ static uint64_t creator_at(const uf_follow *follow, uint64_t addr)
     return range == NULL ? UF_EVENT_NONE : range->creator;
 }
 
-/* The core goes on with a flush that differs: what it gives back and the recording kept counts
- * against the assumptions, and the first of them is a suspect. */
-static void count_unmatched(uf_follow *follow, uf_action action, uint64_t addr)
+/* The core goes on with a flush that differs: each segment it gives back now counts against the
+ * assumptions, and the first that the recording kept is the likelier suspect. */
+static void count_stray_release(uf_follow *follow, uf_action action, uint64_t addr)
 {
     if (action != UF_ACTION_SEGMENT_FREE && action != UF_ACTION_SEGMENT_UNMAP) {
         return;
     }
     const uf_program *program = follow->program;
-    follow->is_flush_difference = true;
+    follow->stray_release_count++;
     for (uint64_t at = follow->cursor; at <= follow->group_last && at < program->event_count; at++) {
         if (is_release(&program->events[at]) && program->events[at].addr == addr) {
             return;
         }
     }
-    if (follow->unmatched_count++ == 0) {
+    if (!follow->has_kept_suspect) {
+        follow->has_kept_suspect = true;
         follow->suspect_model = creator_at(follow, addr);
     }
 }
@@ -142,7 +143,7 @@ static void compare_event(void *context, uf_action action, uint64_t addr, uint64
 {
     uf_follow *follow = context;
     if (follow->has_failed) {
-        count_unmatched(follow, action, addr);
+        count_stray_release(follow, action, addr);
         return;
     }
     uf_program *program = follow->program;
@@ -152,7 +153,7 @@ static void compare_event(void *context, uf_action action, uint64_t addr, uint64
                         " bytes at 0x%" PRIx64,
                         uf_action_name(action), size_bytes, addr);
         follow->suspect_model = creator_at(follow, addr);
-        count_unmatched(follow, action, addr);
+        count_stray_release(follow, action, addr);
         return;
     }
     const uf_event *event = &program->events[follow->cursor];
@@ -174,7 +175,7 @@ static void compare_event(void *context, uf_action action, uint64_t addr, uint64
     if (action != UF_ACTION_OOM) {
         follow->suspect_model = creator_at(follow, addr);
     }
-    count_unmatched(follow, action, addr);
+    count_stray_release(follow, action, addr);
     if (event->action == UF_ACTION_ALLOC) {
         follow->suspect_recorded = creator_at(follow, event->addr);
     } else if (is_acquisition(event)) {
@@ -202,8 +203,11 @@ static bool pool_of(uf_follow *follow, uint16_t label, uint32_t *pool)
         *pool = UF_DEFAULT_POOL;
         return true;
     }
-    if (follow->pool_of_label[label] == 0) {
-        const uf_program_pool *known = &follow->program->pools[label];
+    const uf_program_pool *known = &follow->program->pools[label];
+    uint32_t made = follow->pool_of_label[label];
+    bool is_gone = made != 0 && (follow->core.pools[made - 1].id[0] != known->id[0] ||
+                                 follow->core.pools[made - 1].id[1] != known->id[1]);
+    if (made == 0 || is_gone) { /* a flush forgets a pool that it empties */
         uf_status status = uf__core_pool_create(&follow->core, known->id[0], known->id[1], pool);
         if (status != UF_OK) {
             fail_status(follow, status);
@@ -296,9 +300,7 @@ static void follow_flush(uf_follow *follow, uint64_t first, uint64_t end)
             follow->core.pools[pool].use_count = 0;
             follow->is_retired[label] = true;
             status = uf__core_pool_empty(&follow->core, pool);
-            if (!follow->core.pools[pool].is_known) {
-                follow->pool_of_label[label] = 0;
-            } else {
+            if (follow->core.pools[pool].is_known) {
                 follow->core.pools[pool].use_count = 1;
             }
         } else {
@@ -371,6 +373,9 @@ static bool can_release_in_call(const uf_follow *follow, const uf_group *group)
     const uf_core *core = &follow->core;
     if (group->is_oom) {
         return true;
+    }
+    if (group->label != 0) {
+        return false; /* requests of private pools never flush */
     }
     if (core->limit_bytes == UF_UNLIMITED) {
         return core->total_bytes + group->segment_bytes > follow->peak_total_bytes;
@@ -483,9 +488,8 @@ static bool group_init(uf_follow *follow, uf_group *group)
         uf__core_stream(&follow->core, program->trace->sites[end->site].stream, &group->stream);
     if (status != UF_OK) {
         fail_status(follow, status);
-        return false;
     }
-    return pool_of(follow, group->label, &group->pool);
+    return status == UF_OK;
 }
 
 /* Executes a group that ends in an alloc or oom event. */
@@ -498,8 +502,8 @@ static void follow_request(uf_follow *follow, uf_group *group)
         return;
     }
     follow_lead(follow, group);
-    if (follow->has_failed) {
-        return;
+    if (follow->has_failed || !pool_of(follow, group->label, &group->pool)) {
+        return; /* the flush before may have ended the pool, which begins anew then */
     }
     bool is_search_missed = group->is_oom || has_acquisition(follow, group, &unused_at);
     follow_front(follow, group, is_search_missed);

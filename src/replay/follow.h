@@ -57,8 +57,8 @@ typedef struct uf_follow {
     uf_difference difference;
     /* Who may be labelled wrongly, by creator; UF_EVENT_NONE = nobody. */
     uint64_t suspect_recorded, suspect_model;
-    bool is_flush_difference; /* the difference is what a flush gave back */
-    uint64_t unmatched_count; /* segments that the failing flush gave back and the recording kept */
+    bool has_kept_suspect;        /* suspect_model is a segment that the recording kept */
+    uint64_t stray_release_count; /* given back by the flush that differs, 0 = none differs */
     bool has_lead; /* the group under way starts with releases that can be read both ways */
     uf_reading lead_reading; /* and how they were read */
     /* Groups whose reading events leave open, in order, for the statistics to decide. */

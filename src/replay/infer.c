@@ -34,8 +34,8 @@ typedef struct uf_change {
     uf_reading reading;
 } uf_change;
 
-/* Whether a run got further than another: more events, or as many and fewer segments given back
- * that the recording kept. */
+/* Whether a run got further than another: more events, or as many and then a flush that gives fewer
+ * segments back out of place. */
 static bool is_further(const uf_follow *run, const uf_follow *than)
 {
     if (!run->has_failed || !than->has_failed) {
@@ -47,8 +47,8 @@ static bool is_further(const uf_follow *run, const uf_follow *than)
         return is_end && !is_than_end;
     }
     return run->cursor > than->cursor ||
-           (run->cursor == than->cursor && run->is_flush_difference && than->is_flush_difference &&
-            run->unmatched_count < than->unmatched_count);
+           (run->cursor == than->cursor && run->stray_release_count != 0 &&
+            run->stray_release_count < than->stray_release_count);
 }
 
 static bool push_reading(uf_assumptions *assumptions, uint64_t event, uf_reading reading)

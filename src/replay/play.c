@@ -75,13 +75,23 @@ static void note_oom(uf_player *player, uint64_t at, uint32_t id)
     }
 }
 
+/* A flush forgets a pool that it empties; its slot may then hold another. */
+static bool is_pool_there(const uf_player *player, uint32_t label)
+{
+    uint32_t made = player->pool_of[label];
+    const uf_program_pool *known = &player->program->pools[label];
+    return made != 0 && player->core.pools[made - 1].is_known &&
+           player->core.pools[made - 1].id[0] == known->id[0] &&
+           player->core.pools[made - 1].id[1] == known->id[1];
+}
+
 static uf_status pool_for(uf_player *player, uint32_t label, uint32_t *pool)
 {
     if (label == 0) {
         *pool = UF_DEFAULT_POOL;
         return UF_OK;
     }
-    if (player->pool_of[label] == 0) {
+    if (!is_pool_there(player, label)) {
         const uf_program_pool *known = &player->program->pools[label];
         uf_status status = uf__core_pool_create(&player->core, known->id[0], known->id[1], pool);
         if (status != UF_OK) {
@@ -172,24 +182,12 @@ static uf_status play_completion(uf_player *player, uf_op_kind kind, uint32_t id
 
 static uf_status play_pool(uf_player *player, uf_op_kind kind, uint32_t label)
 {
-    if (player->pool_of[label] == 0) {
+    if (!is_pool_there(player, label)) {
         return UF_OK;
     }
     uint32_t pool = player->pool_of[label] - 1;
-    uf_pool *known = &player->core.pools[pool];
-    if (!known->is_known) {
-        player->pool_of[label] = 0;
-        return UF_OK;
-    }
-    known->use_count = 0;
-    uf_status status = UF_OK;
-    if (kind == UF_OP_POOL_DROP) {
-        status = uf__core_pool_empty(&player->core, pool);
-    }
-    if (!player->core.pools[pool].is_known) {
-        player->pool_of[label] = 0;
-    }
-    return status;
+    player->core.pools[pool].use_count = 0;
+    return kind == UF_OP_POOL_DROP ? uf__core_pool_empty(&player->core, pool) : UF_OK;
 }
 
 static uf_status play_rare(uf_player *player, uint32_t op)

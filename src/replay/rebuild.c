@@ -16,7 +16,7 @@ static const uint64_t FROM_EVENT = UINT64_C(1) << 63;
 typedef struct uf_survivor {
     uint64_t addr, size_bytes, next_addr; /* next_addr: the next survivor's, or the segment's end */
     uint32_t alloc;
-    bool is_exact, is_gone, is_waiting;
+    bool is_exact, is_gone, is_requested, is_waiting;
 } uf_survivor;
 
 typedef struct uf_rebuild {
@@ -79,8 +79,10 @@ static bool add_segment(uf_rebuild *rebuild, uf_start *start, const uf_range *ra
         const uf_event *event = &program->events[range->creator & ~FROM_EVENT];
         const uf_site *site = &program->trace->sites[event->site];
         made.stream = site->stream;
-        made.is_large = event->size_bytes > UF_SMALL_SEGMENT_BYTES;
         made.is_expandable = event->action == UF_ACTION_SEGMENT_UNMAP;
+        made.is_large = made.is_expandable
+                            ? event->size_bytes % program->conf.large_segment_bytes == 0
+                            : event->size_bytes > UF_SMALL_SEGMENT_BYTES;
         if (site->has_pool_id && !uf__program_pool_find(program, site->pool_id, &made.label)) {
             return false;
         }
@@ -188,6 +190,8 @@ static void measure_by_end(uf_rebuild *rebuild)
             if (is_same && block->state != UF_BLOCK_INACTIVE) {
                 found->size_bytes = block->size_bytes;
                 found->is_exact = true;
+                found->is_waiting = block->state == UF_BLOCK_ACTIVE_PENDING_FREE &&
+                                    !found->is_requested;
             }
         }
     }
@@ -208,6 +212,8 @@ static void measure_by_events(uf_rebuild *rebuild)
                               kind == UF_OP_FREE && !gone->is_gone;
             gone->is_waiting = is_waiting;
             gone->is_gone = true;
+        } else if (kind == UF_OP_FREE_LATER && rebuild->survivor_of_alloc[id] != 0) {
+            rebuild->survivors[rebuild->survivor_of_alloc[id] - 1].is_requested = true;
         } else if (kind == UF_OP_ALLOC) {
             uint64_t addr = program->events[i].addr;
             uf_survivor *before = first_from(rebuild, addr);

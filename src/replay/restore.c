@@ -13,7 +13,7 @@ static bool is_same_region(const uf_start_segment *first, const uf_start_segment
                            uint64_t reserved_bytes)
 {
     return other->is_expandable && other->stream == first->stream &&
-           other->label == first->label && other->is_large == first->is_large &&
+           other->is_large == first->is_large &&
            other->end - first->addr <= reserved_bytes;
 }
 
@@ -26,6 +26,7 @@ static uint64_t region_base(const uf_program *program, const uf_start_segment *s
     for (uint64_t i = 0; i < program->event_count; i++) {
         const uf_event *event = &program->events[i];
         bool is_near = event->addr < base && segment->end - event->addr <= reserved_bytes &&
+                       (event->size_bytes != UF_SMALL_SEGMENT_BYTES) == segment->is_large &&
                        program->trace->sites[event->site].stream == segment->stream;
         if (event->action == UF_ACTION_SEGMENT_MAP && is_near) {
             base = event->addr;
@@ -99,16 +100,16 @@ static bool gather_region(const uf_follow *follow, const uf_start *start, uint32
     return is_good && push_unmapped(pieces, at, end > at ? end : at);
 }
 
-static uf_status adopt(uf_follow *follow, const uf_start_segment *segment, uint64_t page_bytes,
-                       uf_pieces *pieces)
+static uf_status adopt(uf_follow *follow, const uf_start_segment *segment, uint16_t label,
+                       uint64_t page_bytes, uf_pieces *pieces)
 {
     uint32_t stream, pool = UF_DEFAULT_POOL;
     uf_status status = uf__core_stream(&follow->core, segment->stream, &stream);
-    if (status == UF_OK && segment->label != 0) {
-        const uf_program_pool *known = &follow->program->pools[segment->label];
+    if (status == UF_OK && label != 0) {
+        const uf_program_pool *known = &follow->program->pools[label];
         if (!uf__core_pool_find(&follow->core, known->id[0], known->id[1], &pool)) {
             status = uf__core_pool_create(&follow->core, known->id[0], known->id[1], &pool);
-            follow->pool_of_label[segment->label] = pool + 1;
+            follow->pool_of_label[label] = pool + 1;
         }
     }
     if (status != UF_OK) {
@@ -158,13 +159,16 @@ uf_status uf__follow_restore(uf_follow *follow, const uf_start *start)
         bool is_good = segment->is_expandable
                            ? gather_region(follow, start, i, is_done, page_bytes, &pieces)
                            : push_segment(&pieces, segment);
-        status = is_good ? adopt(follow, segment, page_bytes, &pieces) : UF_ERROR_HOST_MEMORY;
+        uint16_t label = follow->assumptions->labels[follow->program->event_count + i];
+        status = is_good ? adopt(follow, segment, label, page_bytes, &pieces)
+                         : UF_ERROR_HOST_MEMORY;
     }
     free(is_done);
     free(pieces.blocks);
     free(pieces.allocs);
     free(pieces.is_waiting);
     follow->core.event_hook = hook;
+    follow->sim.in_use_bytes = follow->core.total_bytes;
     if (status == UF_ERROR_BAD_INPUT) {
         uf__follow_fail(follow, 0, "the final segments and the events do not make a start state");
         status = UF_OK;

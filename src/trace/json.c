@@ -351,9 +351,8 @@ static uf_status read_word(json *j, uf__value *value)
         const char *text;
         size_t length;
         uf__value value;
-    } WORDS[] = {{"true", 4, UF__VALUE_TRUE},
-                 {"false", 5, UF__VALUE_FALSE},
-                 {"null", 4, UF__VALUE_NONE}};
+    } WORDS[] = {
+        {"true", 4, UF__VALUE_TRUE}, {"false", 5, UF__VALUE_FALSE}, {"null", 4, UF__VALUE_NONE}};
     uf_status status = uf__input_ensure(j->input, 5, j->error);
     if (status != UF_OK) {
         return status;
@@ -535,8 +534,8 @@ static uf_status step_colon(json *j, int byte, expectation *next)
 
 static uf_status step(json *j, int byte, expectation *next)
 {
-    bool can_end = *next == WANT_VALUE_OR_END || *next == WANT_KEY_OR_END ||
-                   *next == WANT_COMMA_OR_END;
+    bool can_end =
+        *next == WANT_VALUE_OR_END || *next == WANT_KEY_OR_END || *next == WANT_COMMA_OR_END;
     if (can_end && byte == (j->levels[j->depth - 1].is_dict ? '}' : ']')) {
         return close_level(j, next);
     }
@@ -587,7 +586,9 @@ uf_status uf__json_parse(uf__input *input, uf__store *store, const uf__reducer *
         return uf__error_set(error, UF_ERROR_HOST_MEMORY,
                              "reading a JSON snapshot: the host has no memory left");
     }
-    uf_status status = parse(&j);
+    /* There is a stack from the start, so that an empty dictionary has a place on it. */
+    j.stack = uf__array_grow(NULL, &j.stack_capacity, 1, sizeof *j.stack);
+    uf_status status = j.stack != NULL ? parse(&j) : fail_store(&j);
     if (status == UF_OK) {
         *result = j.stack[0];
     }

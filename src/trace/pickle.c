@@ -362,6 +362,36 @@ static inline bool fill_record(uf__pickle *machine, uf__value **top)
     return true;
 }
 
+/* The frequent opcodes, numbered without gaps so that the compiler makes a jump table. */
+enum {
+    HOT_NONE,
+    HOT_LONG_BINGET,
+    HOT_BINGET,
+    HOT_MEMOIZE,
+    HOT_LONG1,
+    HOT_BININT,
+    HOT_BININT1,
+    HOT_BININT2,
+    HOT_SHORT_BINUNICODE,
+    HOT_MARK,
+    HOT_EMPTY_DICT,
+    HOT_SETITEMS
+};
+
+static const uint8_t hot_opcodes[256] = {
+    [UF__OP_LONG_BINGET] = HOT_LONG_BINGET,
+    [UF__OP_BINGET] = HOT_BINGET,
+    [UF__OP_MEMOIZE] = HOT_MEMOIZE,
+    [UF__OP_LONG1] = HOT_LONG1,
+    [UF__OP_BININT] = HOT_BININT,
+    [UF__OP_BININT1] = HOT_BININT1,
+    [UF__OP_BININT2] = HOT_BININT2,
+    [UF__OP_SHORT_BINUNICODE] = HOT_SHORT_BINUNICODE,
+    [UF__OP_MARK] = HOT_MARK,
+    [UF__OP_EMPTY_DICT] = HOT_EMPTY_DICT,
+    [UF__OP_SETITEMS] = HOT_SETITEMS,
+};
+
 /* Executes frequent opcodes as long as there are HOT_BYTES before limit, and stops in front of the
  * first one that needs the general way. *cursor and *top are moved on. */
 static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint8_t **cursor,
@@ -374,44 +404,56 @@ static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint
     while (is_done && p + HOT_BYTES <= limit) {
         *cursor = p;
         *top = sp;
-        switch (*p++) {
-        case UF__OP_LONG_BINGET:
+        switch (hot_opcodes[*p++]) {
+        case HOT_LONG_BINGET:
             is_done = recall_simple(store, (uint32_t)load_i32(p), sp++);
             p += 4;
+            if (is_done && p[0] == UF__OP_LONG_BINGET && /* they come in twos and threes */
+                recall_simple(store, (uint32_t)load_i32(p + 1), sp)) {
+                sp++;
+                p += 5;
+            }
             break;
-        case UF__OP_BINGET:
+        case HOT_BINGET:
             is_done = recall_simple(store, *p++, sp++);
             break;
-        case UF__OP_MEMOIZE:
+        case HOT_MEMOIZE:
             is_done = sp > machine->stack + machine->marks[machine->mark_count - 1] &&
                       memoize_next(store, sp[-1]);
             break;
-        case UF__OP_LONG1:
+        case HOT_LONG1:
             is_done = short_long(p + 1, sp++);
             p += 1 + *p;
             break;
-        case UF__OP_BININT:
+        case HOT_BININT:
             *sp++ = (uint64_t)load_i32(p) << UF__VALUE_TAG_BITS;
             p += 4;
             break;
-        case UF__OP_BININT1:
+        case HOT_BININT1:
             *sp++ = (uint64_t)*p++ << UF__VALUE_TAG_BITS;
             break;
-        case UF__OP_BININT2:
+        case HOT_BININT2:
             *sp++ = ((uint64_t)p[1] << 8 | p[0]) << UF__VALUE_TAG_BITS;
             p += 2;
             break;
-        case UF__OP_SHORT_BINUNICODE:
+        case HOT_SHORT_BINUNICODE:
             is_done = short_string(machine, p + 1, sp++);
             p += 1 + *p;
+            if (is_done && p < limit && *p == UF__OP_MEMOIZE && memoize_next(store, sp[-1]))
+                p++;
             break;
-        case UF__OP_MARK:
+        case HOT_MARK:
             machine->marks[machine->mark_count++] = (uint64_t)(sp - machine->stack);
             break;
-        case UF__OP_EMPTY_DICT:
+        case HOT_EMPTY_DICT:
             is_done = uf__store_create_vacant(store, UF__TAG_DICT, sp++);
+            if (is_done && p[0] == UF__OP_MEMOIZE && p[1] == UF__OP_MARK &&
+                memoize_next(store, sp[-1])) {
+                machine->marks[machine->mark_count++] = (uint64_t)(sp - machine->stack);
+                p += 2;
+            }
             break;
-        case UF__OP_SETITEMS:
+        case HOT_SETITEMS:
             is_done = fill_record(machine, &sp);
             break;
         default:

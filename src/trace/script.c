@@ -187,8 +187,8 @@ static uf_status find_holding(script *s, const char *name, uint32_t *label, hold
         return fail_host_memory(s);
     }
     if (*label >= s->holding_capacity) {
-        holding *grown = uf__array_grow(s->holdings, &s->holding_capacity, *label + UINT64_C(1),
-                                        sizeof *grown);
+        holding *grown =
+            uf__array_grow(s->holdings, &s->holding_capacity, *label + UINT64_C(1), sizeof *grown);
         if (grown == NULL) {
             return fail_host_memory(s);
         }

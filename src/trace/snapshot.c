@@ -352,21 +352,27 @@ static uf_status put_divisions(uf__snapshot *snapshot, uf__value dict, uf_trace_
     if (uf__value_tag(dict) != UF__TAG_DICT)
         return UF_OK;
     settings->has_divisions = true;
+    uf__value values[DIVISION_COUNT];
+    for (int i = 0; i < DIVISION_COUNT; i++)
+        values[i] = UF__VALUE_NOTHING;
     const uf__object *object = uf__store_object(&snapshot->store, dict);
     for (uint64_t i = 0; i + 1 < object->count; i += 2) {
         int at = division_index(snapshot, object->items[i]);
-        if (at < 0) {
-            uf__fields odd = {.unknown_count = 1, .first_unknown = object->items[i]};
-            uf_status status = uf__snapshot_count_unknown(snapshot, &odd, 0, error);
-            if (status != UF_OK)
-                return status;
-        } else if (!uf__store_as_u64(&snapshot->store, object->items[i + 1],
-                                     &settings->divisions[at])) {
+        if (at >= 0) {
+            values[at] = object->items[i + 1]; /* a repeated key's last value counts */
+            continue;
+        }
+        uf__fields odd = {.unknown_count = 1, .first_unknown = object->items[i]};
+        uf_status status = uf__snapshot_count_unknown(snapshot, &odd, 0, error);
+        if (status != UF_OK)
+            return status;
+    }
+    for (int i = 0; i < DIVISION_COUNT; i++)
+        if (values[i] != UF__VALUE_NOTHING && values[i] != UF__VALUE_NONE &&
+            !uf__store_as_u64(&snapshot->store, values[i], &settings->divisions[i]))
             return uf__error_set(error, UF_ERROR_BAD_INPUT,
                                  "a damaged snapshot: roundup_power2_divisions has %s for 2^%d",
-                                 uf__value_noun(object->items[i + 1]), at);
-        }
-    }
+                                 uf__value_noun(values[i]), i);
     return UF_OK;
 }
 

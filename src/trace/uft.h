@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The numbers of the .uft trace format, shared by its reader and its writer, and the reader's entry.
- * docs/uft.md describes the format byte by byte; whoever changes one changes the other. Knows
- * nothing of files and compression. No state, no lock. */
+ * The numbers of the .uft trace format, shared by its reader and its writer, and the reader's
+ * entry. docs/uft.md describes the format byte by byte; whoever changes one changes the other.
+ * Knows nothing of files and compression. No state, no lock. */
 #ifndef UF_TRACE_UFT_H
 #define UF_TRACE_UFT_H
 
@@ -26,17 +26,17 @@
 #define UF_UFT_PAYLOAD_MAX_BYTES UINT32_C(0x7fffffff)
 
 /* Section tags, as four characters. */
-#define UF_UFT_TAG_LIST(X)                                                                         \
-    X(UF_UFT_META, "META")                                                                         \
-    X(UF_UFT_STRINGS, "STRS")                                                                      \
-    X(UF_UFT_FRAMES, "FRAM")                                                                       \
-    X(UF_UFT_STACKS, "STAK")                                                                       \
-    X(UF_UFT_SITES, "SITE")                                                                        \
-    X(UF_UFT_SETTINGS, "SETT")                                                                     \
-    X(UF_UFT_SEGMENTS, "SEGS")                                                                     \
-    X(UF_UFT_ANNOTATIONS, "ANNO")                                                                  \
-    X(UF_UFT_DEVICE, "DEVI")                                                                       \
-    X(UF_UFT_EVENTS, "EVTS")                                                                       \
+#define UF_UFT_TAG_LIST(X)        \
+    X(UF_UFT_META, "META")        \
+    X(UF_UFT_STRINGS, "STRS")     \
+    X(UF_UFT_FRAMES, "FRAM")      \
+    X(UF_UFT_STACKS, "STAK")      \
+    X(UF_UFT_SITES, "SITE")       \
+    X(UF_UFT_SETTINGS, "SETT")    \
+    X(UF_UFT_SEGMENTS, "SEGS")    \
+    X(UF_UFT_ANNOTATIONS, "ANNO") \
+    X(UF_UFT_DEVICE, "DEVI")      \
+    X(UF_UFT_EVENTS, "EVTS")      \
     X(UF_UFT_END, "END.")
 
 typedef enum uf_uft_tag {

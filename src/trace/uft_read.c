@@ -543,8 +543,8 @@ static uf_status load_payload(reader *r, uint64_t section_offset)
             step = READ_STEP_BYTES;
         }
         if (loaded + step + SLACK_BYTES > r->payload_capacity) {
-            uint8_t *grown = uf__array_grow(r->payload, &r->payload_capacity,
-                                            loaded + step + SLACK_BYTES, 1);
+            uint8_t *grown =
+                uf__array_grow(r->payload, &r->payload_capacity, loaded + step + SLACK_BYTES, 1);
             if (grown == NULL) {
                 return fail_host_memory(r);
             }

@@ -379,11 +379,10 @@ static void put_event(writer *w, const uf_event *event, predecessor *before)
     bool is_in_bytes = (difference & ((1u << UF_UFT_EV_SHIFT) - 1)) != 0;
     bool is_same_site = event->site == before->site;
     bool is_timeless = event->time_us == UF_TIME_UNKNOWN;
-    put_byte(w, (event->action & UF_UFT_EV_ACTION_MASK) |
-                    (is_same_range ? UF_UFT_EV_SAME_RANGE : 0) |
-                    (is_same_site ? UF_UFT_EV_SAME_SITE : 0) |
-                    (is_timeless ? UF_UFT_EV_TIMELESS : 0) |
-                    (is_in_bytes ? UF_UFT_EV_IN_BYTES : 0));
+    put_byte(w,
+             (event->action & UF_UFT_EV_ACTION_MASK) | (is_same_range ? UF_UFT_EV_SAME_RANGE : 0) |
+                 (is_same_site ? UF_UFT_EV_SAME_SITE : 0) | (is_timeless ? UF_UFT_EV_TIMELESS : 0) |
+                 (is_in_bytes ? UF_UFT_EV_IN_BYTES : 0));
     if (!is_same_site) {
         put_varint(w, event->site);
     }
@@ -466,8 +465,8 @@ uf_status uf_trace_write_uft(const uf_trace *trace, FILE *stream, uf_error *erro
     }
     free(w.bytes);
     if (status == UF_OK && fflush(stream) != 0) {
-        status = uf__error_set(error, UF_ERROR_IO, "writing the .uft trace failed: %s",
-                               strerror(errno));
+        status =
+            uf__error_set(error, UF_ERROR_IO, "writing the .uft trace failed: %s", strerror(errno));
     }
     return status;
 }

@@ -276,14 +276,8 @@ void uf__store_replace(uf__store *store, uf__value container, uf__value record)
     vacate(store, (uint32_t)uf__value_payload(container));
 }
 
-bool uf__store_as_u64(const uf__store *store, uf__value value, uint64_t *number)
+bool uf__store_as_u64_any(const uf__store *store, uf__value value, uint64_t *number)
 {
-    if (uf__value_tag(value) == UF__TAG_INT) {
-        if ((int64_t)value < 0)
-            return false;
-        *number = value >> UF__VALUE_TAG_BITS;
-        return true;
-    }
     if (uf__value_tag(value) == UF__TAG_WIDE) {
         const uf__wide *wide = &store->wides[uf__value_payload(value)];
         if (wide->high != 0)
@@ -297,12 +291,8 @@ bool uf__store_as_u64(const uf__store *store, uf__value value, uint64_t *number)
     return true;
 }
 
-bool uf__store_as_i64(const uf__store *store, uf__value value, int64_t *number)
+bool uf__store_as_i64_any(const uf__store *store, uf__value value, int64_t *number)
 {
-    if (uf__value_tag(value) == UF__TAG_INT) {
-        *number = (int64_t)value >> UF__VALUE_TAG_BITS;
-        return true;
-    }
     if (uf__value_tag(value) == UF__TAG_WIDE) {
         const uf__wide *wide = &store->wides[uf__value_payload(value)];
         if (wide->high != ((int64_t)wide->low < 0 ? -1 : 0))

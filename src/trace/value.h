@@ -212,9 +212,25 @@ static inline uf__value uf__store_resolve(const uf__store *store, uf__value valu
 }
 
 /* Reading numbers: bool counts as 0 and 1. Return false where the value is no such number. */
-bool uf__store_as_u64(const uf__store *store, uf__value value, uint64_t *number);
-bool uf__store_as_i64(const uf__store *store, uf__value value, int64_t *number);
+bool uf__store_as_u64_any(const uf__store *store, uf__value value, uint64_t *number);
+bool uf__store_as_i64_any(const uf__store *store, uf__value value, int64_t *number);
 bool uf__store_as_double(const uf__store *store, uf__value value, double *number);
+
+static inline bool uf__store_as_u64(const uf__store *store, uf__value value, uint64_t *number)
+{
+    if (uf__value_tag(value) != UF__TAG_INT || (int64_t)value < 0)
+        return uf__store_as_u64_any(store, value, number);
+    *number = value >> UF__VALUE_TAG_BITS;
+    return true;
+}
+
+static inline bool uf__store_as_i64(const uf__store *store, uf__value value, int64_t *number)
+{
+    if (uf__value_tag(value) != UF__TAG_INT)
+        return uf__store_as_i64_any(store, value, number);
+    *number = (int64_t)value >> UF__VALUE_TAG_BITS;
+    return true;
+}
 
 /* "a list", "None", ... for messages. Static text. */
 const char *uf__value_noun(uf__value value);

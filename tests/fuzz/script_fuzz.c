@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Fuzz target of the script reader: no block may overlap another, and a free belongs to an alloc. */
+ * Fuzz target of the script reader: no block may overlap another, and a free belongs to an alloc.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -304,6 +304,7 @@ static uf_status model_alloc(void *model, uint64_t bytes, uint64_t stream, uint6
     uint32_t stream_index = 0;
     uint32_t block = UF_NO_BLOCK;
     (void)error;
+    s->flushed_count = 0;
     if (bytes == 0) {
         *addr = 0;
         return UF_OK;
@@ -378,6 +379,7 @@ static uf_status model_empty_cache(void *model, uf_error *error)
 {
     core_state *s = model;
     (void)error;
+    s->flushed_count = 0;
     return uf__core_empty_cache(&s->core);
 }
 

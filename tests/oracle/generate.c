@@ -119,7 +119,11 @@ static void make_pool(generate *g, oplog_op *op)
     if (g->pool_count == 0 || (can_create && rng_below(r, 3) == 0)) {
         op->kind = OPLOG_POOL_CREATE;
         op->pool[1] = g->next_pool++;
-        op->pool_options.is_use_on_oom = rng_below(r, 3) == 0;
+        /* with two of them the order is that of a hash table: one at a time */
+        op->pool_options.is_use_on_oom = g->fallback_pool == 0 && rng_below(r, 2) == 0;
+        if (op->pool_options.is_use_on_oom) {
+            g->fallback_pool = op->pool[1];
+        }
         op->pool_options.is_no_split = rng_below(r, 5) == 0;
         g->pools[g->pool_count++] = op->pool[1];
         return;
@@ -129,6 +133,9 @@ static void make_pool(generate *g, oplog_op *op)
     if (g->redirection_count == 0 && rng_below(r, 2) == 0) {
         op->kind = OPLOG_POOL_DESTROY;
         g->pools[index] = g->pools[--g->pool_count];
+        if (g->fallback_pool == op->pool[1]) {
+            g->fallback_pool = 0;
+        }
         return;
     }
     op->kind = OPLOG_POOL_BEGIN; /* one that is open already is skipped by the runner */
@@ -152,6 +159,11 @@ static bool make_first(generate *g, oplog_op *op)
         make_free(g, op);
         return true;
     }
+    if (g->is_pool_due && g->pool_count > 0) {
+        g->is_pool_due = false; /* what pools cache is out of everybody else's reach */
+        make_pool(g, op);
+        return true;
+    }
     g->forced_free_count = 0;
     return false;
 }
@@ -165,7 +177,7 @@ void generate_next(generate *g, oplog_op *op)
     }
     double kind = rng_share(&g->numbers);
     bool is_growing = g->step_count / 400 % 2 == 0;
-    if (kind < (is_growing ? 0.56 : 0.38) || g->live_count == 0) {
+    if (kind < (is_growing ? 0.56 : 0.38) || (g->live_count == 0 && kind < 0.97)) {
         make_alloc(g, op);
     } else if (kind < 0.89) {
         make_free(g, op);
@@ -182,7 +194,7 @@ void generate_next(generate *g, oplog_op *op)
     } else if (g->from->has_pools) {
         make_pool(g, op);
     } else {
-        make_free(g, op);
+        make_alloc(g, op);
     }
 }
 
@@ -196,5 +208,6 @@ void generate_done(generate *g, const oplog_op *op, uf_status status)
         g->live[g->live_count++] = op->id;
     } else if (status == UF_ERROR_OUT_OF_MEMORY) {
         g->forced_free_count = g->live_count / 3 + 1;
+        g->is_pool_due = true;
     }
 }

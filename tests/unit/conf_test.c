@@ -256,6 +256,8 @@ START_TEST(keys_are_case_sensitive_and_unknown_keys_are_refused)
     expect_text("did you mean 'max_split_size_mb'?");
     expect_refused("max_split_size:128", UF_CONF_FAULT_UNKNOWN_OPTION, VALUE_ERROR, 0);
     expect_text("did you mean 'max_split_size_mb'?");
+    expect_refused("max_split:128", UF_CONF_FAULT_UNKNOWN_OPTION, VALUE_ERROR, 0);
+    expect_text("did you mean 'max_split_size_mb'?");
     expect_refused("expandable_segment:True", UF_CONF_FAULT_UNKNOWN_OPTION, VALUE_ERROR, 0);
     expect_text("did you mean 'expandable_segments'?");
     expect_refused("garbage_colection_treshold:0.8", UF_CONF_FAULT_UNKNOWN_OPTION, VALUE_ERROR, 0);

@@ -100,7 +100,9 @@ END_TEST
 START_TEST(words_are_constants)
 {
     ck_assert_uint_eq(parse("true"), UF__VALUE_TRUE);
-    ck_assert_uint_eq(parse("\xef\xbb\xbf" "false\r\n"), UF__VALUE_FALSE);
+    ck_assert_uint_eq(parse("\xef\xbb\xbf"
+                            "false\r\n"),
+                      UF__VALUE_FALSE);
     ck_assert_uint_eq(parse("\tnull"), UF__VALUE_NONE);
     ck_assert_uint_eq(parse("[ ]"), UF__VALUE_EMPTY);
 }
@@ -110,9 +112,11 @@ START_TEST(escapes_become_utf8)
 {
     expect_string(parse("\"\""), "");
     expect_string(parse("\"C:\\\\a\\/b \\\"x\\\" \\b\\f\\n\\r\\t\""), "C:\\a/b \"x\" \b\f\n\r\t");
-    expect_string(parse("\"\\u00e4\\u20AC\\ud83d\\ude00\""), "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+    expect_string(parse("\"\\u00e4\\u20AC\\ud83d\\ude00\""),
+                  "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
     expect_string(parse("\"\\ud83d.\\ude00\""), "\xed\xa0\xbd.\xed\xb8\x80");
-    expect_string(parse("\"\\ud83d\\u0041\""), "\xed\xa0\xbd" "A");
+    expect_string(parse("\"\\ud83d\\u0041\""), "\xed\xa0\xbd"
+                                               "A");
     expect_string(parse("\"\xc3\xa4\xff\""), "\xc3\xa4\xff");
 }
 END_TEST
@@ -290,10 +294,10 @@ END_TEST
 
 START_TEST(a_bare_list_of_segments_is_read)
 {
-    uf_trace *trace = read_well(
-        "\n[{\"address\": 1024, \"total_size\": 1024, \"stream\": 0, \"device\": 0,"
-        " \"segment_type\": \"large\", \"allocated_size\": 0, \"active_size\": 0,"
-        " \"blocks\": [{\"size\": 1024, \"state\": \"inactive\"}]}]\n");
+    uf_trace *trace =
+        read_well("\n[{\"address\": 1024, \"total_size\": 1024, \"stream\": 0, \"device\": 0,"
+                  " \"segment_type\": \"large\", \"allocated_size\": 0, \"active_size\": 0,"
+                  " \"blocks\": [{\"size\": 1024, \"state\": \"inactive\"}]}]\n");
     ck_assert_uint_eq(trace->segment_count, 1);
     ck_assert_uint_eq(trace->blocks[0].addr, 1024);
     ck_assert(!trace->has_device_traces);
@@ -303,8 +307,8 @@ END_TEST
 
 START_TEST(json_that_is_no_snapshot_is_refused)
 {
-    static const char *const TEXTS[] = {"{}", "{\"a\": 1}", "7", "[1, 2]", "\"x\"",
-                                        "{\"segments\": 5}"};
+    static const char *const TEXTS[] = {"{}",     "{\"a\": 1}", "7",
+                                        "[1, 2]", "\"x\"",      "{\"segments\": 5}"};
     for (size_t i = 0; i < sizeof TEXTS / sizeof TEXTS[0]; i++) {
         uf_trace *trace = NULL;
         uf_error error = {.status = UF_OK};

@@ -106,9 +106,10 @@ START_TEST(the_fast_rule_agrees_with_the_slow_one)
             uint64_t bytes = (state >> 4) >> (state >> 58);
             bytes = bytes % (UINT64_C(1) << 59) + 1;
             uint64_t rounded = uf__round_request(&conf, bytes);
-            ck_assert_msg(rounded == slow_round(&conf, bytes), "%" PRIu64 " by 2^%u", bytes, log2);
-            ck_assert_uint_ge(rounded, bytes);
-            ck_assert_uint_eq(rounded % 512, 0);
+            /* An assertion of check is slow; only a difference is worth one. */
+            if (rounded != slow_round(&conf, bytes) || rounded < bytes || rounded % 512 != 0) {
+                ck_abort_msg("%" PRIu64 " by 2^%u comes to %" PRIu64, bytes, log2, rounded);
+            }
         }
     }
 }

@@ -52,8 +52,9 @@ static void expect_event(const uf_trace *trace, uint64_t index, const char *text
     ck_assert_uint_lt(index, trace->event_count);
     const uf_event *event = &trace->events[index];
     const uf_site *site = &trace->sites[event->site];
-    const char *action = event->action == UF_ACTION_OTHER ? uf_trace_string(trace, site->action_name)
-                                                          : uf_action_name(event->action);
+    const char *action = event->action == UF_ACTION_OTHER
+                             ? uf_trace_string(trace, site->action_name)
+                             : uf_action_name(event->action);
     char found[200];
     char stream[32] = "";
     if (site->stream != 0) {

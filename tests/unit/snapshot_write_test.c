@@ -32,8 +32,8 @@ static uf_trace *read_back(bytes file)
     return trace;
 }
 
-/* The sample's ids come in an order of their own, and its empty stack becomes none, so two passes are
- * compared: what the first one reads must be what the second one reads. */
+/* The sample's ids come in an order of their own, and its empty stack becomes none, so two passes
+ * are compared: what the first one reads must be what the second one reads. */
 static void ck_settles(const uf_trace *trace)
 {
     bytes first = write_pickle(trace);

@@ -12,12 +12,12 @@
 
 #include "trace/builder.h"
 
-#define SAMPLE_REQUIRE(condition)                                                                  \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: sample: %s\n", __FILE__, __LINE__, #condition);                \
-            exit(2);                                                                               \
-        }                                                                                          \
+#define SAMPLE_REQUIRE(condition)                                                   \
+    do {                                                                            \
+        if (!(condition)) {                                                         \
+            fprintf(stderr, "%s:%d: sample: %s\n", __FILE__, __LINE__, #condition); \
+            exit(2);                                                                \
+        }                                                                           \
     } while (0)
 
 static inline uint32_t sample_string(uf_builder *builder, const char *text)
@@ -29,7 +29,7 @@ static inline uint32_t sample_string(uf_builder *builder, const char *text)
 
 static inline uint32_t sample_stack(uf_builder *builder, uint32_t frame_count)
 {
-    uint32_t ids[64];
+    uint32_t ids[64] = {0};
     for (uint32_t i = 0; i < frame_count; i++) {
         char name[32];
         snprintf(name, sizeof name, "function_%u", i);
@@ -221,8 +221,8 @@ static inline bool settings_differ(const uf_trace_settings *a, const uf_trace_se
 static inline const char *trace_difference(const uf_trace *a, const uf_trace *b)
 {
     static char text[200];
-#define DIFFERS(field, count)                                                                      \
-    array_differs(#field, a->field, b->field, a->count, b->count, sizeof *a->field, text,          \
+#define DIFFERS(field, count)                                                             \
+    array_differs(#field, a->field, b->field, a->count, b->count, sizeof *a->field, text, \
                   sizeof text)
     if (DIFFERS(string_offsets, string_count) || DIFFERS(frames, frame_count) ||
         DIFFERS(frame_ids, frame_id_count) || DIFFERS(stacks, stack_count) ||

@@ -23,6 +23,13 @@ OPCODES = {
     "NEWTRUE", "NEWFALSE", "SHORT_BINUNICODE", "BINUNICODE",
 }
 
+# json.dumps is slow; the larger recordings hold nothing that the smaller ones lack.
+JSON_EVENTS_MAX = 100_000
+# Sizes at the edges of the pickle's integer forms.
+EDGES = [1, 255, 256, 65535, 65536, 2**31 - 1, 2**31, 2**32, 2**39, 2**40 + 1, 2**55 - 1, 2**55]
+# Names of all lengths of string opcodes, and one that is no UTF-8.
+NAMES = ["a", "\u00e4\u20ac\U0001f600", "x" * 255, "y" * 256, "z\udcff\udc80"]
+
 
 def load(path):
     data = path.read_bytes()
@@ -36,7 +43,7 @@ def keys_of(entry):
 
 
 def difference(a, b, path):
-    """The first difference as text, or None. Loops where recursion would be deep: lists."""
+    """The first difference as text, or None."""
     if type(a) is not type(b):
         return f"{path}: {type(a).__name__} {a!r:.80} and {type(b).__name__} {b!r:.80}"
     if isinstance(a, dict):
@@ -64,12 +71,15 @@ def rewrite(program, form, source, target):
 
 
 def check(program, source, folder):
+    """What is wrong with a recording, or None."""
     original = load(source)
     uft = rewrite(program, "uft", source, folder / "a.uft")
-    json_file = folder / "a.json"
-    json_file.write_text(json.dumps(original))
-    for step, origin in (("directly", source), ("by way of .uft", uft),
-                         ("by way of JSON", json_file)):
+    ways = [("directly", source), ("by way of .uft", uft)]
+    if sum(map(len, original["device_traces"])) <= JSON_EVENTS_MAX:
+        json_file = folder / "a.json"
+        json_file.write_text(json.dumps(original))
+        ways.append(("by way of JSON", json_file))
+    for step, origin in ways:
         target = rewrite(program, "pickle", origin, folder / "a.pickle")
         found = difference(original, load(target), "snapshot")
         if found:
@@ -80,18 +90,33 @@ def check(program, source, folder):
     return None
 
 
+def check_script(program, folder):
+    """The same for a script, of which it is known what the snapshot must be."""
+    script, events, addr = b"", [], 0x7F0000000000
+    for number, size in enumerate(EDGES):
+        name = f"{NAMES[number % len(NAMES)]}{number}"
+        script += b"alloc %s %d\n" % (name.encode("utf-8", "surrogateescape"), size)
+        events.append({"action": "alloc", "addr": addr, "size": size, "stream": 0,
+                       "user_metadata": name})
+        addr += -(-size // 512) * 512
+    expected = {"segments": [], "device_traces": [events], "external_annotations": []}
+    source = folder / "a.txt"
+    source.write_bytes(script)
+    found = difference(expected, load(rewrite(program, "pickle", source, folder / "a.pickle")),
+                       "snapshot")
+    return f"script: {found}" if found else None
+
+
 def main():
     program, files = sys.argv[1], [Path(name) for name in sys.argv[2:]]
     if not files:
         sys.exit("compare.py: no recordings given")
-    failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        for file in files:
-            found = check(program, file, Path(folder))
-            if found:
-                print(found)
-                failed += 1
-    print(f"{len(files) - failed} of {len(files)} recordings are the same to Python")
+        results = [check(program, file, Path(folder)) for file in files]
+        results.append(check_script(program, Path(folder)))
+    failed = [result for result in results if result]
+    print("\n".join(failed + [f"{len(results) - len(failed)} of {len(results)} traces are the same "
+                              "to Python"]))
     sys.exit(1 if failed else 0)
 
 
