@@ -7,7 +7,6 @@
 
 #include "device/cost.h"
 
-static const uint64_t FIRST_ADDR = UINT64_C(0x7f0000000000);
 static const uint64_t ADDR_GRANULE = UINT64_C(2) << 20;
 
 /* Counts a call; false if this is the one that is to fail. */
@@ -68,15 +67,22 @@ static uf_status segment_create(void *context, uint64_t size_bytes, uint64_t str
     return status;
 }
 
+static void note_release(const uf_sim *sim, uint64_t addr, uint64_t size_bytes)
+{
+    if (sim->release_hook != NULL) {
+        sim->release_hook(sim->address_context, addr, size_bytes);
+    }
+}
+
 static uf_status segment_destroy(void *context, uint64_t addr, uint64_t size_bytes)
 {
-    (void)addr;
     uf_sim *sim = context;
     if (!charge(sim, UF_COST_FREE, size_bytes, 1)) {
         return UF_ERROR_DEVICE;
     }
     sim->sync_count++;
     sim->in_use_bytes -= size_bytes;
+    note_release(sim, addr, size_bytes);
     return UF_OK;
 }
 
@@ -92,8 +98,11 @@ static uf_status range_reserve(void *context, uint64_t size_bytes, uint64_t *add
 
 static uf_status range_release(void *context, uint64_t addr, uint64_t size_bytes)
 {
-    (void)addr;
-    return charge(context, UF_COST_RESERVE, size_bytes, 1) ? UF_OK : UF_ERROR_DEVICE;
+    if (!charge(context, UF_COST_RESERVE, size_bytes, 1)) {
+        return UF_ERROR_DEVICE;
+    }
+    note_release(context, addr, size_bytes);
+    return UF_OK;
 }
 
 static uf_status pages_map(void *context, uint64_t addr, uint64_t size_bytes, uint64_t page_bytes)
@@ -161,7 +170,7 @@ void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes)
     memset(sim, 0, sizeof *sim);
     sim->total_bytes = total_bytes;
     sim->capacity_bytes = capacity_bytes == 0 ? total_bytes : capacity_bytes;
-    sim->next_addr = FIRST_ADDR;
+    sim->next_addr = UF_SIM_FIRST_ADDR;
     sim->device = (uf_device){.struct_size_bytes = sizeof(uf_device),
                               .context = sim,
                               .memory_info = memory_info,

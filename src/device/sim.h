@@ -15,6 +15,9 @@
 typedef bool (*uf_sim_address_hook)(void *context, uint64_t size_bytes, bool is_region,
                                     uint64_t *addr);
 
+/* Called after a segment or region was given back. */
+typedef void (*uf_sim_release_hook)(void *context, uint64_t addr, uint64_t size_bytes);
+
 typedef struct uf_sim {
     uf_device device; /* pass &sim.device to an allocator */
     uint64_t capacity_bytes; /* what the driver can hand out */
@@ -25,9 +28,13 @@ typedef struct uf_sim {
     uint64_t call_count, sync_count;
     int64_t call_ns;
     uf_sim_address_hook address_hook;
-    void *address_context;
+    uf_sim_release_hook release_hook;
+    void *address_context; /* of both */
     uint64_t fail_after_count; /* the N-th call from now fails with UF_ERROR_DEVICE; 0 = never */
 } uf_sim;
+
+/* Where fresh addresses begin. */
+#define UF_SIM_FIRST_ADDR UINT64_C(0x200000000000)
 
 /* capacity_bytes 0 = as total_bytes. */
 void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes);

@@ -219,11 +219,12 @@ static bool pool_of(uf_follow *follow, uint16_t label, uint32_t *pool)
     return true;
 }
 
-/* Inside a flush, the recording says which private pool comes next. */
+/* Inside a request's flush the recording says which private pool comes next; an explicit flush is
+ * taken apart by follow_flush. */
 static bool next_pool(void *context, uint32_t *pool)
 {
     uf_follow *follow = context;
-    if (follow->has_failed || follow->cursor > follow->group_last ||
+    if (!follow->is_in_request || follow->has_failed || follow->cursor > follow->group_last ||
         follow->cursor >= follow->program->event_count ||
         !is_release(&follow->program->events[follow->cursor])) {
         return false;
@@ -513,10 +514,12 @@ static void follow_request(uf_follow *follow, uf_group *group)
     follow->group_last = group->last;
     bool is_redirected = follow->lead_reading == UF_READING_REDIRECTED;
     follow->core.redirection_count += is_redirected;
+    follow->is_in_request = true;
     uint32_t block = UF_NO_BLOCK;
     uf_status status =
         uf__core_alloc(&follow->core, group->bytes, group->stream, group->pool, &block);
     follow->core.redirection_count -= is_redirected;
+    follow->is_in_request = false;
     if (status == UF_OK && !group->is_oom) {
         follow->block_of_alloc[uf__op_id(follow->program->ops[group->last])] = block;
     } else if (status != UF_OK && status != UF_ERROR_OUT_OF_MEMORY) {

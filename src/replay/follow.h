@@ -59,6 +59,7 @@ typedef struct uf_follow {
     uint64_t suspect_recorded, suspect_model;
     bool has_kept_suspect;        /* suspect_model is a segment that the recording kept */
     uint64_t stray_release_count; /* given back by the flush that differs, 0 = none differs */
+    bool is_in_request; /* the core is executing a request */
     bool has_lead; /* the group under way starts with releases that can be read both ways */
     uf_reading lead_reading; /* and how they were read */
     /* Groups whose reading events leave open, in order, for the statistics to decide. */

@@ -11,6 +11,7 @@
 
 #include "alloc/rounding.h"
 #include "base/error.h"
+#include "replay/ranges.h"
 
 enum { PROGRESS_EVENTS = 1 << 18 };
 
@@ -24,12 +25,61 @@ typedef struct uf_player {
     uint32_t *pool_of;   /* core pool + 1 by label, 0 = not made yet */
     uint32_t *after;     /* completions put off to the end of the next request */
     uint32_t after_count, after_capacity;
+    uf_ranges held; /* segments and reservations */
+    uint64_t at;    /* the event under way */
     uint32_t repetition;
     uint64_t played_count, alloc_count, total_count, skipped_oom_count;
     uf_replay_result *result;
     uf_error *error;
     bool is_stopped;
 } uf_player;
+
+/* Equal sizes are served lowest address first, so addresses decide ties. While the replay asks the
+ * driver for what the recording asked for, at the same event, it gets the recorded address; under
+ * the recorded settings it then does exactly what was recorded. */
+static bool recorded_addr(const uf_player *player, uint64_t size_bytes, bool is_region,
+                          uint64_t *addr)
+{
+    const uf_event *events = player->program->events;
+    uint64_t at = player->at;
+    if (player->repetition != 0 || at == 0) {
+        return false;
+    }
+    if (!is_region) {
+        *addr = events[at - 1].addr;
+        return events[at - 1].action == UF_ACTION_SEGMENT_ALLOC &&
+               events[at - 1].size_bytes == size_bytes;
+    }
+    while (at > 0 && events[at - 1].action == UF_ACTION_SEGMENT_MAP) {
+        at--;
+        *addr = events[at].addr;
+    }
+    return at != player->at;
+}
+
+static bool choose_addr(void *context, uint64_t size_bytes, bool is_region, uint64_t *addr)
+{
+    uf_player *player = context;
+    uint64_t candidate = 0;
+    bool is_taken = recorded_addr(player, size_bytes, is_region, &candidate) &&
+                    uf__ranges_is_clear(&player->held, candidate, size_bytes) &&
+                    (candidate + size_bytes <= UF_SIM_FIRST_ADDR ||
+                     candidate >= player->sim.next_addr);
+    if (is_taken) {
+        *addr = candidate;
+    } else {
+        candidate = player->sim.next_addr; /* what the device will choose */
+    }
+    /* Without memory for the note the address is not given out twice: it is fresh. */
+    return uf__ranges_add(&player->held, candidate, size_bytes, 0) && is_taken;
+}
+
+static void forget_addr(void *context, uint64_t addr, uint64_t size_bytes)
+{
+    uf_player *player = context;
+    uint64_t unused_bytes;
+    (void)uf__ranges_remove(&player->held, addr, size_bytes, &unused_bytes);
+}
 
 static uint64_t largest_free(const uf_shelf *shelf, const uf_block *blocks)
 {
@@ -121,6 +171,7 @@ static uf_status play_alloc(uf_player *player, uint64_t at, uint32_t id)
     const uf_program *program = player->program;
     uint32_t pool = UF_DEFAULT_POOL, block = UF_NO_BLOCK;
     uf_status status = UF_OK;
+    player->at = at;
     if (__builtin_expect(program->alloc_pool[id] != 0, 0)) {
         status = pool_for(player, program->alloc_pool[id], &pool);
     }
@@ -395,6 +446,9 @@ static uf_status player_init(uf_player *player, const uf_conf *conf)
                            : card_bytes != 0         ? card_bytes
                                                      : program->options.total_bytes;
     uf__sim_init(&player->sim, total_bytes, card_bytes != 0 ? card_bytes : total_bytes);
+    player->sim.address_hook = choose_addr;
+    player->sim.release_hook = forget_addr;
+    player->sim.address_context = player;
     uf_core_config config = {.device = &player->sim.device,
                              .conf = conf,
                              .device_total_bytes = total_bytes,
@@ -475,6 +529,7 @@ uf_status uf_replay_run(const uf_program *program, const uf_replay_options *opti
         *result = filled;
     }
     uf__core_fini(&player.core);
+    uf__ranges_fini(&player.held);
     free(player.block_of_alloc);
     free(player.stream_of);
     free(player.pool_of);

@@ -98,6 +98,13 @@ const uf_range *uf__ranges_find(const uf_ranges *ranges, uint64_t addr)
     return at < ranges->count && ranges->items[at].addr <= addr ? &ranges->items[at] : NULL;
 }
 
+bool uf__ranges_is_clear(const uf_ranges *ranges, uint64_t addr, uint64_t size_bytes)
+{
+    size_t at = position(ranges, addr);
+    return addr + size_bytes > addr &&
+           (at == ranges->count || ranges->items[at].addr >= addr + size_bytes);
+}
+
 const uf_range *uf__ranges_adjacent(const uf_ranges *ranges, uint64_t addr, uint64_t end)
 {
     size_t at = position(ranges, addr);

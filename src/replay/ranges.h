@@ -31,6 +31,9 @@ bool uf__ranges_remove(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes,
 /* The range that contains addr, or NULL. */
 const uf_range *uf__ranges_find(const uf_ranges *ranges, uint64_t addr);
 
+/* Whether nothing lies in [addr, addr + size_bytes). */
+bool uf__ranges_is_clear(const uf_ranges *ranges, uint64_t addr, uint64_t size_bytes);
+
 /* A range that ends at addr, else one that starts at end, else NULL: what a mapping extends. */
 const uf_range *uf__ranges_adjacent(const uf_ranges *ranges, uint64_t addr, uint64_t end);
 

@@ -205,7 +205,7 @@ static uf_status find_holding(script *s, const char *name, uint32_t *label, hold
 static uf_status find_allocated(script *s, const char *command, const char *name, holding **found)
 {
     uint32_t label;
-    holding *h;
+    holding *h = NULL;
     uf_status status = find_holding(s, name, &label, &h);
     if (status != UF_OK) {
         return status;
@@ -311,9 +311,9 @@ static uf_status do_alloc(script *s)
 {
     const char *name = s->arguments[0];
     uint32_t label;
-    holding *h;
-    uint64_t size_bytes;
-    uint64_t addr;
+    holding *h = NULL;
+    uint64_t size_bytes = 0;
+    uint64_t addr = 0;
     uf_status status = find_holding(s, name, &label, &h);
     if (status == UF_OK && h->is_allocated) {
         status = uf__error_set(s->error, UF_ERROR_BAD_INPUT,
@@ -347,7 +347,7 @@ static uf_status do_alloc(script *s)
 
 static uf_status do_free(script *s)
 {
-    holding *h;
+    holding *h = NULL;
     uf_status status = find_allocated(s, "free", s->arguments[0], &h);
     if (status != UF_OK) {
         return status;
@@ -363,8 +363,8 @@ static uf_status do_free(script *s)
 
 static uf_status do_use_on(script *s)
 {
-    holding *h;
-    uint64_t stream;
+    holding *h = NULL;
+    uint64_t stream = 0;
     uf_status status = find_allocated(s, "use-on", s->arguments[0], &h);
     if (status == UF_OK) {
         status = parse_stream(s, "use-on", s->arguments[1], &stream);

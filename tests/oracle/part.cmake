@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The oracle: a naive second model of PyTorch's allocator.
+# The oracle (a naive second model of PyTorch's allocator), the conformance statements, and random
+# operations on the oracle and the core side by side.
 add_library(oracle STATIC
     ${CMAKE_CURRENT_LIST_DIR}/oracle.c
     ${CMAKE_CURRENT_LIST_DIR}/blocks.c
@@ -9,5 +10,37 @@ add_library(oracle STATIC
     ${CMAKE_CURRENT_LIST_DIR}/waiting.c
     ${CMAKE_CURRENT_LIST_DIR}/pools.c
     ${CMAKE_CURRENT_LIST_DIR}/check.c)
-target_include_directories(oracle PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(oracle PUBLIC unfrag_tools test_models)
+target_link_libraries(oracle PUBLIC test_models)
+
+add_library(conformance STATIC
+    ${CMAKE_CURRENT_LIST_DIR}/bench.c
+    ${CMAKE_CURRENT_LIST_DIR}/conformance.c
+    ${CMAKE_CURRENT_LIST_DIR}/conformance_sizes.c
+    ${CMAKE_CURRENT_LIST_DIR}/conformance_search.c
+    ${CMAKE_CURRENT_LIST_DIR}/conformance_chain.c
+    ${CMAKE_CURRENT_LIST_DIR}/conformance_pools.c)
+target_link_libraries(conformance PUBLIC test_models PkgConfig::CHECK)
+target_link_libraries(oracle_test PRIVATE conformance oracle)
+target_link_libraries(conformance_test PRIVATE conformance)
+
+add_executable(random_ops
+    ${CMAKE_CURRENT_LIST_DIR}/random_ops.c
+    ${CMAKE_CURRENT_LIST_DIR}/pair.c
+    ${CMAKE_CURRENT_LIST_DIR}/generate.c
+    ${CMAKE_CURRENT_LIST_DIR}/setting.c)
+target_link_libraries(random_ops PRIVATE oracle)
+set_target_properties(random_ops PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+
+# Every setting of the list is a test; a setting that is not in setting.c fails.
+file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/setting.c setting_lines REGEX "\\.name = \"")
+foreach(line ${setting_lines})
+    string(REGEX REPLACE ".*\\.name = \"([a-z0-9_]+)\".*" "\\1" name "${line}")
+    add_test(NAME random_ops_${name} COMMAND random_ops --setting ${name} --count 20000)
+endforeach()
+add_test(NAME random_ops_finds_no_difference_between_equals
+    COMMAND random_ops --models oracle,oracle --setting pools_toggle --count 2000)
+
+# By hand, hours: a million operations per setting.
+add_custom_target(soak
+    COMMAND ${CMAKE_CURRENT_LIST_DIR}/soak $<TARGET_FILE:random_ops>
+    DEPENDS random_ops USES_TERMINAL)

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Conformance: private pools and redirections (section 7, 4.5 and 4.6). */
+#include "oracle/bench.h"
+#include "oracle/conformance.h"
+
+#include <check.h>
+
+static uint64_t alloc_in_pool(bench *b, uint64_t number, uint64_t bytes)
+{
+    bench_pool_begin(b, number);
+    uint64_t addr = bench_alloc(b, bytes);
+    bench_pool_end(b, number);
+    return addr;
+}
+
+static void pool_keeps_its_cache(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_limit(&b, 60 * BENCH_MIB);
+    bench_pool_create(&b, 1, false, false);
+    uint64_t addr = alloc_in_pool(&b, 1, 30 * BENCH_MIB);
+    ck_assert_uint_eq(bench_segment(&b, addr).pool_id[1], 1);
+    bench_free(&b, addr);
+    bench_empty_cache(&b);
+    ck_assert_int_eq(bench_refuse(&b, 40 * BENCH_MIB), UF_ERROR_OUT_OF_MEMORY);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 0);
+    ck_assert_uint_eq(alloc_in_pool(&b, 1, 30 * BENCH_MIB), addr);
+    bench_fini(&b);
+}
+
+static void destroying_frees_at_once(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, false);
+    bench_free(&b, alloc_in_pool(&b, 1, 30 * BENCH_MIB));
+    bench_free(&b, alloc_in_pool(&b, 1, 100));
+    bench_pool_destroy(&b, 1);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 2);
+    ck_assert_uint_eq(bench_last(&b, UF_ACTION_SEGMENT_FREE)->size_bytes, 30 * BENCH_MIB);
+    ck_assert_int_eq(bench_current(&b, STAT_RESERVED_BYTES), 0);
+    ck_assert_int_eq(bench_stat(&b, STAT_NUM_SYNC_ALL_STREAMS), 1);
+    bench_fini(&b);
+}
+
+static void tensors_outlive_their_pool(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, false);
+    uint64_t addr = alloc_in_pool(&b, 1, 30 * BENCH_MIB);
+    bench_pool_destroy(&b, 1);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 0);
+    bench_free(&b, addr);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 0);
+    bench_empty_cache(&b);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 1);
+    bench_fini(&b);
+}
+
+static void beginning_twice_is_refused(const model_vtable *vtable)
+{
+    bench b;
+    uf_error error;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, false);
+    bench_pool_begin(&b, 1);
+    ck_assert_int_eq(b.vtable->pool_begin(b.model, (const uint64_t[2]){0, 1}, &error),
+                     UF_ERROR_BUSY);
+    bench_pool_end(&b, 1);
+    bench_pool_begin(&b, 1);
+    bench_pool_end(&b, 1);
+    bench_fini(&b);
+}
+
+static void destroying_in_a_redirection_is_refused(const model_vtable *vtable)
+{
+    bench b;
+    uf_error error;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, false);
+    bench_pool_create(&b, 2, false, false);
+    bench_pool_begin(&b, 1);
+    ck_assert_int_eq(b.vtable->pool_destroy(b.model, (const uint64_t[2]){0, 2}, &error),
+                     UF_ERROR_BUSY);
+    bench_pool_end(&b, 1);
+    bench_pool_destroy(&b, 2);
+    bench_fini(&b);
+}
+
+static void redirection_shields_the_default_pool(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_free(&b, bench_alloc(&b, 30 * BENCH_MIB));
+    bench_pool_create(&b, 1, false, false);
+    bench_pool_begin(&b, 1);
+    bench_empty_cache(&b);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 0);
+    ck_assert_int_eq(bench_stat(&b, STAT_NUM_SYNC_ALL_STREAMS), 0);
+    bench_pool_end(&b, 1);
+    bench_empty_cache(&b);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 1);
+    bench_fini(&b);
+}
+
+static void redirection_defers_frees(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, false);
+    uint64_t before = bench_alloc(&b, 1000); /* used elsewhere before the redirection */
+    uint64_t inside = bench_alloc(&b, 1000); /* used elsewhere during it only */
+    bench_use(&b, before, 7);
+    bench_pool_begin(&b, 1);
+    bench_use(&b, inside, 7);
+    bench_free(&b, before);
+    bench_free(&b, inside);
+    bench_synchronize(&b);
+    (void)bench_alloc(&b, 1000);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_FREE_COMPLETED), 0);
+    bench_pool_end(&b, 1);
+    ck_assert_uint_eq(bench_alloc(&b, 1000), inside); /* completes at once, without an event */
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_FREE_COMPLETED), 1);
+    bench_synchronize(&b); /* the event of the other was recorded just now */
+    ck_assert_uint_eq(bench_alloc(&b, 1000), before);
+    bench_fini(&b);
+}
+
+static void use_again_in_a_redirection_counts_as_inside(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, false);
+    uint64_t addr = bench_alloc(&b, 1000);
+    bench_use(&b, addr, 7);
+    bench_pool_begin(&b, 1);
+    bench_use(&b, addr, 7);
+    bench_free(&b, addr);
+    bench_pool_end(&b, 1);
+    ck_assert_uint_eq(bench_alloc(&b, 1000), addr);
+    bench_fini(&b);
+}
+
+static void private_pool_expands(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "expandable_segments:True");
+    bench_pool_create(&b, 1, false, false);
+    uint64_t addr = alloc_in_pool(&b, 1, 30 * BENCH_MIB);
+    ck_assert(bench_segment(&b, addr).is_expandable);
+    ck_assert_uint_eq(bench_segment(&b, addr).pool_id[1], 1);
+    ck_assert_uint_ne(bench_alloc(&b, 3 * BENCH_MIB), addr + 30 * BENCH_MIB);
+    bench_fini(&b);
+}
+
+static void fallback_serves_without_a_flush(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_limit(&b, 100 * BENCH_MIB);
+    bench_pool_create(&b, 1, true, false);
+    uint64_t addr = alloc_in_pool(&b, 1, 60 * BENCH_MIB);
+    bench_free(&b, addr);
+    ck_assert_uint_eq(bench_alloc(&b, 58 * BENCH_MIB), addr);
+    ck_assert_int_eq(bench_stat(&b, STAT_NUM_ALLOC_RETRIES), 0);
+    ck_assert_uint_eq(bench_block_bytes(&b, addr), 58 * BENCH_MIB); /* 2 MiB left: split */
+    ck_assert_uint_eq(bench_segment(&b, addr).pool_id[1], 1);
+    bench_fini(&b);
+}
+
+static void unsplit_pool_hands_out_whole_segments(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, true);
+    bench_pool_begin(&b, 1);
+    uint64_t small = bench_alloc(&b, 100);
+    uint64_t large = bench_alloc(&b, 3 * BENCH_MIB);
+    bench_pool_end(&b, 1);
+    ck_assert_uint_eq(bench_block_bytes(&b, small), 2 * BENCH_MIB);
+    ck_assert_uint_eq(bench_block_bytes(&b, large), 20 * BENCH_MIB);
+    ck_assert_int_eq(bench_current(&b, STAT_ALLOCATED_BYTES), (int64_t)(22 * BENCH_MIB));
+    bench_fini(&b);
+}
+
+static void newest_redirection_decides(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, false);
+    bench_pool_create(&b, 2, false, false);
+    bench_pool_begin(&b, 1);
+    bench_pool_begin(&b, 2);
+    ck_assert_uint_eq(bench_segment(&b, bench_alloc(&b, 100)).pool_id[1], 2);
+    bench_pool_end(&b, 1);
+    ck_assert_uint_eq(bench_segment(&b, bench_alloc(&b, 100)).pool_id[1], 2);
+    bench_pool_end(&b, 2);
+    ck_assert_uint_eq(bench_segment(&b, bench_alloc(&b, 100)).pool_id[1], 0);
+    bench_fini(&b);
+}
+
+const conformance_case conformance_pools[] = {
+    {"pool_in_use_keeps_its_cache_through_flushes", pool_keeps_its_cache},
+    {"destroying_a_pool_frees_its_whole_segments_small_first", destroying_frees_at_once},
+    {"tensors_outlive_their_pool_until_the_next_flush", tensors_outlive_their_pool},
+    {"beginning_a_pool_twice_is_refused", beginning_twice_is_refused},
+    {"destroying_a_pool_inside_a_redirection_is_refused", destroying_in_a_redirection_is_refused},
+    {"redirection_shields_the_default_pool_from_empty_cache", redirection_shields_the_default_pool},
+    {"redirection_defers_frees_used_by_other_streams", redirection_defers_frees},
+    {"stream_used_again_in_a_redirection_needs_no_event",
+     use_again_in_a_redirection_counts_as_inside},
+    {"private_pool_uses_expandable_segments", private_pool_expands},
+    {"pool_with_use_on_oom_serves_58_of_60_mib_without_a_flush", fallback_serves_without_a_flush},
+    {"pool_with_no_split_hands_out_whole_segments", unsplit_pool_hands_out_whole_segments},
+    {"newest_redirection_decides_the_pool", newest_redirection_decides},
+    {NULL, NULL},
+};
