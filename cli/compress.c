@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#define ZLIB_CONST /* next_in points to const */
 #include <zlib.h>
 #include <zstd.h>
 
@@ -63,7 +64,7 @@ static bool emit(compressor *self, size_t count)
 /* The three codecs: all of the input, or with is_end also the end of the compressed data. */
 static bool pump_gzip(compressor *self, const char *data, size_t size, bool is_end)
 {
-    self->gzip.next_in = (Bytef *)(uintptr_t)data;
+    self->gzip.next_in = (const Bytef *)data;
     self->gzip.avail_in = (uInt)size;
     int result;
     do {

@@ -156,6 +156,11 @@ uf_status uf__follow_compare_end(uf_follow *follow)
         uf__layout_fini(&layout);
         return UF_ERROR_HOST_MEMORY;
     }
+    follow->program->report.final_segment_count = layout.segment_count;
+    follow->program->report.final_block_count = 0;
+    for (uint32_t i = 0; i < layout.segment_count; i++) {
+        follow->program->report.final_block_count += layout.segments[i].block_count;
+    }
     uint32_t count = recorded.count > layout.segment_count ? recorded.count : layout.segment_count;
     for (uint32_t i = 0; i < count && !follow->has_failed; i++) {
         const uf_trace_segment *segment = i < recorded.count ? recorded.items[i] : NULL;

@@ -381,6 +381,7 @@ uf_status uf__program_link(uf_program *program, uf_error *error)
     free(linker.pool_of_site);
     if (is_good) {
         program->report.event_count = program->event_count;
+        program->report.stream_count = program->stream_count;
         return UF_OK;
     }
     if (program->stream_count == UINT16_MAX || program->alloc_count == UF_OP_ID_LIMIT ||

@@ -184,14 +184,13 @@ static uf_status put_segments(uf__snapshot *snapshot, uf__value segments, uf_err
     return UF_OK;
 }
 
-static uf_status bad_list_event(const char *what, const char *missing, uint64_t device,
-                                uint64_t number, uf_error *error)
+static uf_status bad_list_event(const char *what, const char *quote, const char *word,
+                                uint64_t device, uint64_t number, uf_error *error)
 {
     return uf__error_set(error, UF_ERROR_BAD_INPUT,
                          "a damaged snapshot: event %" PRIu64 " of device_traces[%" PRIu64
-                         "] %s%s%s%s",
-                         number, device, what, missing != NULL ? " '" : "",
-                         missing != NULL ? missing : "", missing != NULL ? "'" : "");
+                         "] %s %s%s%s",
+                         number, device, what, quote, word, quote);
 }
 
 /* What an event lacks, or NULL; which keys it needs depends on its action. */
@@ -220,14 +219,15 @@ static uf_status check_device(uf__snapshot *snapshot, uf__value list, uint64_t d
         return no_list(error, "device_traces[...]", list);
     for (; uf__list_walk_next_run(&walk, &snapshot->store, &value, &count); number += count) {
         if (uf__value_tag(value) == UF__TAG_DICT)
-            return bad_list_event("has no", "action", device, number, error);
+            return bad_list_event("has no", "'", "action", device, number, error);
         if (!uf__value_is_record(value, UF__RECORD_EVENT))
-            return bad_list_event("is not an event but", uf__value_noun(value), device, number,
+            return bad_list_event("is not an event but", "", uf__value_noun(value), device, number,
                                   error);
         const uf_event *events = &snapshot->events[uf__record_index(value)];
         for (uint64_t i = 0; i < count; i++) {
             if (missing_key(&events[i]) != NULL)
-                return bad_list_event("has no", missing_key(&events[i]), device, number + i, error);
+                return bad_list_event("has no", "'", missing_key(&events[i]), device, number + i,
+                                      error);
             oddities->unknown_action_count += events[i].action == UF_ACTION_OTHER;
         }
         *expected = uf__record_index(value) == *expected ? *expected + count : UINT64_MAX;

@@ -26,7 +26,7 @@ typedef struct core_state {
     uf_device device;
     model_config config;
     uf_conf conf;
-    uint64_t held_bytes; /* handed out by the device */
+    uint64_t held_bytes;     /* handed out by the device */
     uint64_t *event_streams; /* stream of event n at [n - 1] */
     size_t event_count, event_capacity;
     uint64_t done_number; /* on every stream */
@@ -131,8 +131,8 @@ static uf_status device_stream_wait(void *context, uint64_t stream)
 static uf_status device_event_record(void *context, uint64_t stream, uint64_t *event)
 {
     core_state *s = context;
-    s->event_streams = model_grow(s->event_streams, s->event_count, &s->event_capacity,
-                                  sizeof *s->event_streams);
+    s->event_streams =
+        model_grow(s->event_streams, s->event_count, &s->event_capacity, sizeof *s->event_streams);
     s->event_streams[s->event_count++] = stream;
     *event = s->event_count;
     return UF_OK;
@@ -278,14 +278,14 @@ static uf_status model_create(const model_config *config, void **model, uf_error
         status = uf__conf_parse(&s->conf, config->conf, UF_CONF_2_11, error);
     }
     if (status == UF_OK) {
-        status = uf__core_init(&s->core, &(uf_core_config){.device = &s->device,
-                                                           .conf = &s->conf,
-                                                           .device_total_bytes =
-                                                               config->total_bytes,
-                                                           .event_hook = on_event,
-                                                           .event_context = s,
-                                                           .order_hook = on_order,
-                                                           .order_context = s});
+        status =
+            uf__core_init(&s->core, &(uf_core_config){.device = &s->device,
+                                                      .conf = &s->conf,
+                                                      .device_total_bytes = config->total_bytes,
+                                                      .event_hook = on_event,
+                                                      .event_context = s,
+                                                      .order_hook = on_order,
+                                                      .order_context = s});
     }
     if (status != UF_OK) {
         free(s);
@@ -314,8 +314,8 @@ static uf_status model_alloc(void *model, uint64_t bytes, uint64_t stream, uint6
         status = uf__core_process(&s->core);
     }
     if (status == UF_OK) {
-        status = uf__core_alloc(&s->core, bytes, stream_index, uf__core_redirect_pool(&s->core),
-                                &block);
+        status =
+            uf__core_alloc(&s->core, bytes, stream_index, uf__core_redirect_pool(&s->core), &block);
     }
     if (status != UF_OK) {
         return status;

@@ -157,8 +157,7 @@ static bool step(const model_vtable *vtable, void *model, const oplog_op *op, ui
     bool is_skipped = false;
     uf_error error = {UF_OK, ""};
     track_pool(e, op);
-    uf_status status =
-        driver_op_execute(vtable, model, op, addrs, &addr, &is_skipped, &error);
+    uf_status status = driver_op_execute(vtable, model, op, addrs, &addr, &is_skipped, &error);
     bool is_oom = op->kind == OPLOG_ALLOC && op->addr == 0;
     if (status != (is_oom ? UF_ERROR_OUT_OF_MEMORY : UF_OK)) {
         expect_differ(e, "expected %s, got status %d %s", is_oom ? "out of memory" : "success",
@@ -187,16 +186,16 @@ static void report_difference(const expect *e, const oplog_op *op, size_t index,
         }
         line[strcspn(line, "\n")] = '\0';
     }
-    size_t length = (size_t)snprintf(report->text, sizeof report->text,
-                                     "operation %zu: %s\n  %s\n", index, line, e->text);
+    size_t length = (size_t)snprintf(report->text, sizeof report->text, "operation %zu: %s\n  %s\n",
+                                     index, line, e->text);
     size_t first = e->cursor > 3 ? e->cursor - 3 : 0;
     for (size_t i = first; i < e->count && i < e->cursor + 4; i++) {
         char text[160];
         expect_event_text(&e->events[i], text);
         if (length < sizeof report->text) {
-            length += (size_t)snprintf(report->text + length, sizeof report->text - length,
-                                       "  %s event %zu: %s\n", i < e->cursor ? "had " : "want", i,
-                                       text);
+            length +=
+                (size_t)snprintf(report->text + length, sizeof report->text - length,
+                                 "  %s event %zu: %s\n", i < e->cursor ? "had " : "want", i, text);
         }
     }
 }
@@ -276,9 +275,10 @@ uf_status driver_verify(const model_vtable *vtable, const oplog *log,
 int driver_main(const model_vtable *vtable, int argc, char **argv)
 {
     if (argc != 2 || argv[1][0] == '-') {
-        (void)fprintf(stderr, "usage: %s BASE\n"
-                              "reads BASE.ops.jsonl, BASE.snapshot.pickle and BASE.stats.json, "
-                              "each plain or .xz\n",
+        (void)fprintf(stderr,
+                      "usage: %s BASE\n"
+                      "reads BASE.ops.jsonl, BASE.snapshot.pickle and BASE.stats.json, "
+                      "each plain or .xz\n",
                       argc > 0 ? argv[0] : "verify");
         return 2;
     }
@@ -300,8 +300,8 @@ int driver_main(const model_vtable *vtable, int argc, char **argv)
         return 3;
     }
     if (!report.is_equal) {
-        (void)printf("%s on %s differs after %zu operations, %zu events\n%s", argv[1],
-                     vtable->name, report.op_count, report.event_count, report.text);
+        (void)printf("%s on %s differs after %zu operations, %zu events\n%s", argv[1], vtable->name,
+                     report.op_count, report.event_count, report.text);
         return 1;
     }
     (void)printf("%zu operations, %zu events equal, %zu statistics equal, layout equal\n",

@@ -66,8 +66,8 @@ static bool event_equal(const expect_event *a, const expect_event *b)
 /* A run of consecutive completions is a set: brings the one that happened to the cursor. */
 static void bring_completion(expect *e, const expect_event *event)
 {
-    for (size_t i = e->cursor;
-         i < e->count && e->events[i].action == UF_ACTION_FREE_COMPLETED; i++) {
+    for (size_t i = e->cursor; i < e->count && e->events[i].action == UF_ACTION_FREE_COMPLETED;
+         i++) {
         if (event_equal(&e->events[i], event)) {
             for (size_t k = i; k > e->cursor; k--) {
                 e->events[k] = e->events[k - 1];
@@ -158,8 +158,7 @@ static bool host_reservation_addr(void *context, uint64_t size_bytes, uint64_t *
     return dictate(context, true, size_bytes, addr);
 }
 
-static bool host_completion(void *context, const uint64_t *candidates, size_t count,
-                            uint64_t *addr)
+static bool host_completion(void *context, const uint64_t *candidates, size_t count, uint64_t *addr)
 {
     const expect *e = context;
     (void)candidates;

@@ -10,8 +10,9 @@
 #include <string.h>
 
 static const char *const group_names[STAT_GROUP_COUNT] = {
-    "allocation",     "segment",      "active",               "inactive_split",  "allocated_bytes",
-    "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes",
+    "allocation",      "segment",        "active",       "inactive_split",
+    "allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes",
+    "requested_bytes",
 };
 static const char *const pool_names[] = {"all", "small_pool", "large_pool"};
 static const char *const part_names[] = {"current", "peak", "allocated", "freed"};
@@ -111,9 +112,8 @@ static int segment_text(const model_segment *s, char *text, size_t size)
                     ",%" PRIu64 "), %zu blocks, allocated %" PRIu64 ", active %" PRIu64
                     ", requested %" PRIu64,
                     s->addr, s->total_bytes, s->is_large ? "large" : "small",
-                    s->is_expandable ? " expandable" : "", s->stream, s->pool_id[0],
-                    s->pool_id[1], s->block_count, s->allocated_bytes, s->active_bytes,
-                    s->requested_bytes);
+                    s->is_expandable ? " expandable" : "", s->stream, s->pool_id[0], s->pool_id[1],
+                    s->block_count, s->allocated_bytes, s->active_bytes, s->requested_bytes);
 }
 
 static bool block_equal(const model_block *a, const model_block *b)

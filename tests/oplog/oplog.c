@@ -14,12 +14,11 @@
 #include "trace/input.h"
 
 static const char *const kind_names[OPLOG_KIND_COUNT] = {
-    "alloc",        "free",     "record_stream", "synchronize", "empty_cache",  "set_fraction",
-    "set_conf",     "pool_create", "pool_begin", "pool_end",    "pool_destroy",
+    "alloc",    "free",        "record_stream", "synchronize", "empty_cache",  "set_fraction",
+    "set_conf", "pool_create", "pool_begin",    "pool_end",    "pool_destroy",
 };
 
-uf_status oplog_path(const char *base, const char *suffix, char *path, size_t size,
-                     uf_error *error)
+uf_status oplog_path(const char *base, const char *suffix, char *path, size_t size, uf_error *error)
 {
     static const char *const endings[] = {"", ".xz"};
     for (size_t i = 0; i < 2; i++) {
@@ -254,8 +253,8 @@ uf_status oplog_stats_read(const char *base, oplog_stats *stats, uf_error *error
     {
         size_t index = 0;
         if (!stats_find(key, &index)) {
-            status = uf__error_set(error, UF_ERROR_BAD_INPUT, "%s: unknown statistic %s", path,
-                                   key);
+            status =
+                uf__error_set(error, UF_ERROR_BAD_INPUT, "%s: unknown statistic %s", path, key);
             break;
         }
         stats->values[index] = json_integer_value(value);

@@ -28,10 +28,10 @@ typedef struct oplog_op {
     oplog_kind kind;
     uint64_t id; /* of the allocation: alloc, free, record_stream */
     uint64_t bytes, stream;
-    uint64_t addr; /* 0 = the recorded request ran out of memory */
+    uint64_t addr;      /* 0 = the recorded request ran out of memory */
     bool is_one_stream; /* synchronize: only stream's events are complete */
     double fraction;
-    char *conf; /* owned by the log */
+    char *conf;       /* owned by the log */
     uint64_t pool[2]; /* pool_end: filled in by the reader from the pool_begin it ends */
     model_pool_options pool_options;
 } oplog_op;
@@ -43,8 +43,8 @@ typedef struct oplog {
     uint64_t id_count; /* ids are below it */
 } oplog;
 
-/* Reads BASE.ops.jsonl or BASE.ops.jsonl.xz. The log is owned by the caller (oplog_destroy). Returns
- * UF_OK, UF_ERROR_IO or UF_ERROR_BAD_INPUT with the line in the error's text. */
+/* Reads BASE.ops.jsonl or BASE.ops.jsonl.xz. The log is owned by the caller (oplog_destroy).
+ * Returns UF_OK, UF_ERROR_IO or UF_ERROR_BAD_INPUT with the line in the error's text. */
 uf_status oplog_read(const char *base, oplog **log, uf_error *error);
 void oplog_destroy(oplog *log);
 

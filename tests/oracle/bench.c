@@ -31,9 +31,8 @@ static bool on_reservation(void *context, uint64_t size_bytes, uint64_t *addr)
 
 void bench_init(bench *b, const model_vtable *vtable, const char *conf)
 {
-    *b = (bench){.vtable = vtable,
-                 .next_addr = UINT64_C(1) << 44,
-                 .next_reservation = UINT64_C(1) << 46};
+    *b = (bench){
+        .vtable = vtable, .next_addr = UINT64_C(1) << 44, .next_reservation = UINT64_C(1) << 46};
     model_config config = {.total_bytes = BENCH_TOTAL_BYTES,
                            .conf = conf,
                            .host = {.context = b,
@@ -132,8 +131,7 @@ void bench_pool_create(bench *b, uint64_t number, bool is_use_on_oom, bool is_no
 {
     uf_error error = {UF_OK, ""};
     model_pool_options options = {.is_use_on_oom = is_use_on_oom, .is_no_split = is_no_split};
-    done(b,
-         b->vtable->pool_create(b->model, (const uint64_t[2]){0, number}, &options, &error),
+    done(b, b->vtable->pool_create(b->model, (const uint64_t[2]){0, number}, &options, &error),
          &error);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The oracle's blocks: the one array of them, neighbours and orders by scanning it, merging, and the
- * arithmetic of statistics. Knows no requests and no driver. Single-threaded. */
+ * The oracle's blocks: the one array of them, neighbours and orders by scanning it, merging, and
+ * the arithmetic of statistics. Knows no requests and no driver. Single-threaded. */
 #include "oracle/state.h"
 
 #include <stdlib.h>
@@ -186,8 +186,7 @@ oracle_block **oracle_cached_list(const oracle *o, const oracle_pool *pool, size
  * survivor's side. */
 uint64_t oracle_merge(oracle *o, oracle_block *block, oracle_block *neighbour)
 {
-    oracle_block_state wanted =
-        block->state == ORACLE_UNMAPPED ? ORACLE_UNMAPPED : ORACLE_CACHED;
+    oracle_block_state wanted = block->state == ORACLE_UNMAPPED ? ORACLE_UNMAPPED : ORACLE_CACHED;
     if (neighbour == NULL || neighbour->state != wanted) {
         return 0;
     }

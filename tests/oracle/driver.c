@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The oracle's dealings with the driver: new segments (3.3), releases (3.7), the release of oversize
- * blocks (3.4), flushes (3.5) and garbage collection (5). Single-threaded. */
+ * The oracle's dealings with the driver: new segments (3.3), releases (3.7), the release of
+ * oversize blocks (3.4), flushes (3.5) and garbage collection (5). Single-threaded. */
 #include "oracle/state.h"
 
 #include <inttypes.h>

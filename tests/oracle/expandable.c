@@ -43,8 +43,7 @@ static oracle_block *unmapped_after(const oracle *o, const oracle_request *reque
 /* 6.1 */
 static oracle_block *create_segment(oracle *o, const oracle_request *request)
 {
-    uint64_t page =
-        request->pool->is_small ? ORACLE_SMALL_SEGMENT : o->conf.large_segment_bytes;
+    uint64_t page = request->pool->is_small ? ORACLE_SMALL_SEGMENT : o->conf.large_segment_bytes;
     uint64_t wanted = o->config.total_bytes + o->config.total_bytes / 8;
     uint64_t size = (wanted + page - 1) / page * page;
     uint64_t addr = 0;

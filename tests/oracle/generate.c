@@ -21,11 +21,10 @@ void generate_fini(generate *g)
 
 static uint64_t request_bytes(rng *r)
 {
-    static const uint64_t edges[] = {MIB - 1,        MIB,           MIB + 1,       2 * MIB,
-                                     10 * MIB - 512, 10 * MIB - 1,  10 * MIB,      10 * MIB + 1,
-                                     20 * MIB,       64 * MIB,      64 * MIB - 512, 64 * MIB + 1,
-                                     100 * MIB,      511,           512,           513,
-                                     1,              2 * MIB - 512, 2 * MIB + 512, 3 * MIB + 1};
+    static const uint64_t edges[] = {
+        MIB - 1,      MIB,      MIB + 1,  2 * MIB,        10 * MIB - 512, 10 * MIB - 1, 10 * MIB,
+        10 * MIB + 1, 20 * MIB, 64 * MIB, 64 * MIB - 512, 64 * MIB + 1,   100 * MIB,    511,
+        512,          513,      1,        2 * MIB - 512,  2 * MIB + 512,  3 * MIB + 1};
     double kind = rng_share(r);
     if (kind < 0.25) {
         return rng_between(r, 1, 4096);

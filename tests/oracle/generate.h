@@ -17,7 +17,7 @@ typedef struct generate {
     size_t live_count, live_capacity;
     uint64_t next_id, next_pool, step_count;
     size_t forced_free_count; /* frees due after a request ran out of memory */
-    bool is_pool_due; /* one operation on pools, for the same reason */
+    bool is_pool_due;         /* one operation on pools, for the same reason */
     uint64_t pools[GENERATE_POOL_MAX];
     size_t pool_count;
     uint64_t fallback_pool; /* the one with use_on_oom, 0 = none */

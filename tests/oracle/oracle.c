@@ -117,8 +117,7 @@ static uf_status model_set_fraction(void *model, double fraction, uf_error *erro
         return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "fraction %g", fraction);
     }
     o->has_limit = fraction < 1.0;
-    o->limit_bytes =
-        o->has_limit ? (uint64_t)trunc(fraction * (double)o->config.total_bytes) : 0;
+    o->limit_bytes = o->has_limit ? (uint64_t)trunc(fraction * (double)o->config.total_bytes) : 0;
     return UF_OK;
 }
 

@@ -79,8 +79,7 @@ static void first_event(void *context, uf_action action, uint64_t addr, uint64_t
     if (action == UF_ACTION_SEGMENT_ALLOC) {
         p->segments =
             model_grow(p->segments, p->segment_count, &p->segment_capacity, sizeof *p->segments);
-        p->segments[p->segment_count++] =
-            (expect_addr){.size_bytes = size_bytes, .addr = addr};
+        p->segments[p->segment_count++] = (expect_addr){.size_bytes = size_bytes, .addr = addr};
     }
     for (size_t i = 0; action == UF_ACTION_SEGMENT_FREE && i < p->segment_count; i++) {
         if (p->segments[i].addr == addr) {
@@ -176,8 +175,7 @@ static void pool_remove(uint64_t (*pools)[2], size_t *count, size_t index)
 static bool track(pair *p, const oplog_op *op)
 {
     size_t known = pool_index((const uint64_t(*)[2])p->pools, p->pool_count, op->pool);
-    size_t open =
-        pool_index((const uint64_t(*)[2])p->redirections, p->redirection_count, op->pool);
+    size_t open = pool_index((const uint64_t(*)[2])p->redirections, p->redirection_count, op->pool);
     bool is_known = known < p->pool_count;
     bool is_open = open < p->redirection_count;
     switch (op->kind) {
@@ -222,8 +220,8 @@ static bool stats_equal(pair *p)
         if (first[i] != second[i]) {
             char name[64];
             model_stat_name(i, name);
-            expect_differ(&p->e, "statistic %s: expected %" PRId64 ", got %" PRId64, name,
-                          first[i], second[i]);
+            expect_differ(&p->e, "statistic %s: expected %" PRId64 ", got %" PRId64, name, first[i],
+                          second[i]);
             return false;
         }
     }
@@ -251,8 +249,7 @@ bool pair_step(pair *p, const oplog_op *op, uf_status *status)
     uf_error errors[2] = {{UF_OK, ""}, {UF_OK, ""}};
     expect_clear(&p->e);
     const uint64_t none[2] = {0, 0};
-    memcpy(p->e.pool,
-           p->redirection_count > 0 ? p->redirections[p->redirection_count - 1] : none,
+    memcpy(p->e.pool, p->redirection_count > 0 ? p->redirections[p->redirection_count - 1] : none,
            sizeof p->e.pool);
     *status = driver_op_execute(p->config.first, p->first, op, p->first_addrs, &addrs[0],
                                 &is_skipped[0], &errors[0]);

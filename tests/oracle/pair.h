@@ -41,7 +41,7 @@ typedef struct pair {
     size_t pool_count;
     uint64_t redirections[PAIR_POOL_MAX][2];
     size_t redirection_count;
-    size_t event_count; /* compared so far */
+    size_t event_count;          /* compared so far */
     uint64_t status_counts[128]; /* how often each status came back */
 } pair;
 

@@ -70,8 +70,7 @@ static oplog *copy_without(const oplog *log, size_t first, size_t count)
 }
 
 /* Drops ever smaller pieces of the list as long as a difference remains. */
-static oplog *minimise(const setting *from, const arguments *a, oplog *log, char *text,
-                       size_t size)
+static oplog *minimise(const setting *from, const arguments *a, oplog *log, char *text, size_t size)
 {
     size_t runs = 0;
     for (size_t piece = log->count / 2; piece > 0; piece /= 2) {
@@ -209,11 +208,11 @@ static bool option_parse(arguments *a, int option)
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},   {"count", required_argument, NULL, 'n'},
+        {"seed", required_argument, NULL, 's'},    {"count", required_argument, NULL, 'n'},
         {"setting", required_argument, NULL, 'S'}, {"list", no_argument, NULL, 'L'},
-        {"conf", required_argument, NULL, 'c'},   {"limit", required_argument, NULL, 'l'},
-        {"card", required_argument, NULL, 'k'},   {"pools", no_argument, NULL, 'p'},
-        {"models", required_argument, NULL, 'm'}, {NULL, 0, NULL, 0},
+        {"conf", required_argument, NULL, 'c'},    {"limit", required_argument, NULL, 'l'},
+        {"card", required_argument, NULL, 'k'},    {"pools", no_argument, NULL, 'p'},
+        {"models", required_argument, NULL, 'm'},  {NULL, 0, NULL, 0},
     };
     arguments a = {.seed = 1,
                    .count = 20000,

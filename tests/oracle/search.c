@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The oracle's requests: rounding (1), best fit (2.3), splitting (2.4) and handing a block out (2.5).
- * Knows nothing of where segments come from. Single-threaded. */
+ * The oracle's requests: rounding (1), best fit (2.3), splitting (2.4) and handing a block out
+ * (2.5). Knows nothing of where segments come from. Single-threaded. */
 #include "oracle/state.h"
 
 static unsigned floor_log2(uint64_t value)
@@ -88,8 +88,7 @@ static oracle_block *walk_effective(const oracle *o, const oracle_request *reque
 static oracle_block *skip_expandable(const oracle *o, const oracle_request *request,
                                      oracle_block *block)
 {
-    while (block != NULL && block->stream == request->stream &&
-           oracle_block_is_expandable(block)) {
+    while (block != NULL && block->stream == request->stream && oracle_block_is_expandable(block)) {
         block = oracle_cached_after(o, request->pool, oracle_block_key(block));
     }
     return block != NULL && block->stream == request->stream ? block : NULL;

@@ -68,13 +68,13 @@ typedef struct oracle_block {
     oracle_pool *pool;
     uint64_t stream, addr, size_bytes, requested_bytes;
     oracle_block_state state;
-    oracle_streams users;                /* other streams that used it */
-    oracle_streams redirected_users;     /* those of them added while a redirection was under way */
-    oracle_streams event_streams;        /* outstanding events: the stream of each */
-    uint64_t events[ORACLE_STREAM_MAX];  /* and its number */
-    uint64_t freed_number;               /* when it was freed, for the default completion order */
-    bool is_deferred;                    /* 4.6 */
-    uint64_t age_base;                   /* 5 */
+    oracle_streams users;               /* other streams that used it */
+    oracle_streams redirected_users;    /* those of them added while a redirection was under way */
+    oracle_streams event_streams;       /* outstanding events: the stream of each */
+    uint64_t events[ORACLE_STREAM_MAX]; /* and its number */
+    uint64_t freed_number;              /* when it was freed, for the default completion order */
+    bool is_deferred;                   /* 4.6 */
+    uint64_t age_base;                  /* 5 */
 } oracle_block;
 
 typedef struct oracle {
@@ -92,8 +92,8 @@ typedef struct oracle {
     size_t pair_count, pair_capacity;
     oracle_pair *redirections[ORACLE_STREAM_MAX]; /* oldest first */
     size_t redirection_count;
-    uint64_t event_number; /* of the newest event */
-    uint64_t done_number;  /* events up to this one are complete on every stream */
+    uint64_t event_number;       /* of the newest event */
+    uint64_t done_number;        /* events up to this one are complete on every stream */
     oracle_streams done_streams; /* further complete on single streams: */
     uint64_t done_numbers[ORACLE_STREAM_MAX];
     uint64_t freed_number;

@@ -13,3 +13,11 @@ if(UNFRAG_TRACE_RECORDINGS)
         ${UNFRAG_TRACE_RECORDINGS})
     set_tests_properties(trace_python_recordings PROPERTIES LABELS full)
 endif()
+# Every allocation of a reading fails in turn.
+add_executable(trace_fault ${CMAKE_CURRENT_LIST_DIR}/trace_fault.c)
+target_link_libraries(trace_fault PRIVATE unfrag_tools)
+target_link_options(trace_fault PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc)
+set_target_properties(trace_fault PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+file(GLOB UNFRAG_TRACE_FAULT_FILES CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/snapshot/*)
+add_test(NAME trace_fault COMMAND trace_fault ${UNFRAG_TRACE_FAULT_FILES})
