@@ -346,9 +346,10 @@ static uf_status check_options(const replay_options *options, uf_error *error)
         return uf__error_set(error, UF_ERROR_UNSUPPORTED,
                              "--policy unfrag is not in version " UF_VERSION "; --policy torch is");
     }
+    const uf_conf_reading reading = {.is_at_import = true};
     uf_conf conf;
     uf__conf_init(&conf);
-    return options->conf != NULL ? uf__conf_parse(&conf, options->conf, UF_CONF_2_11, error)
+    return options->conf != NULL ? uf__conf_read(&conf, options->conf, &reading, NULL, error)
                                  : UF_OK;
 }
 

@@ -17,5 +17,6 @@ typedef struct cli_verb {
 
 cli_verb_run cli_convert;
 cli_verb_run cli_replay;
+cli_verb_run cli_tune;
 
 #endif

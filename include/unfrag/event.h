@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The events of an allocator's life, under the names that PyTorch's snapshots use. */
+ * The events of an allocator's life and the states of its blocks, under the names that PyTorch's
+ * snapshots use. Names only: nothing here owns anything or takes a lock. */
 #ifndef UNFRAG_EVENT_H
 #define UNFRAG_EVENT_H
 
@@ -23,5 +24,14 @@ typedef enum uf_action {
 #undef UF_ACTION_ENUM
         UF_ACTION_COUNT
 } uf_action;
+
+/* The states of a block: active_allocated, active_pending_free (waits for another stream) and
+ * inactive (cached), and UF_BLOCK_OTHER for any other name. */
+typedef enum uf_block_state {
+    UF_BLOCK_ACTIVE_ALLOCATED,
+    UF_BLOCK_ACTIVE_PENDING_FREE,
+    UF_BLOCK_INACTIVE,
+    UF_BLOCK_OTHER
+} uf_block_state;
 
 #endif

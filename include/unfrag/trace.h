@@ -61,13 +61,6 @@ typedef struct uf_trace_device {
     uint64_t count;
 } uf_trace_device;
 
-typedef enum uf_block_state {
-    UF_BLOCK_ACTIVE_ALLOCATED,
-    UF_BLOCK_ACTIVE_PENDING_FREE,
-    UF_BLOCK_INACTIVE,
-    UF_BLOCK_OTHER
-} uf_block_state;
-
 typedef struct uf_trace_block {
     uint64_t addr; /* summed from the segment's start where the layout (2.0) has none */
     uint64_t size_bytes;

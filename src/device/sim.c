@@ -3,11 +3,15 @@
  * The simulated device. */
 #include "device/sim.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "device/cost.h"
 
 static const uint64_t ADDR_GRANULE = UINT64_C(2) << 20;
+static const uint64_t DEFAULT_TOTAL_BYTES = UINT64_C(24) << 30;
+static const uint64_t SIZE_LIMIT_BYTES = UINT64_C(1) << 60;
 
 /* Counts a call; false if this is the one that is to fail. */
 static bool charge(uf_sim *sim, uf_cost_call call, uint64_t size_bytes, uint64_t count)
@@ -147,21 +151,21 @@ static uf_status event_record(void *context, uint64_t stream, uint64_t *event)
 {
     (void)stream;
     uf_sim *sim = context;
-    *event = ++sim->event_count;
+    *event = __atomic_add_fetch(&sim->event_count, 1, __ATOMIC_RELAXED);
     return UF_OK;
 }
 
 static uf_status event_query(void *context, uint64_t event, bool *is_done)
 {
     const uf_sim *sim = context;
-    *is_done = event <= sim->event_done_count;
+    *is_done = event <= __atomic_load_n(&sim->event_done_count, __ATOMIC_RELAXED);
     return UF_OK;
 }
 
 static uf_status event_wait(void *context, uint64_t event)
 {
     uf_sim *sim = context;
-    sim->sync_count += event > sim->event_done_count;
+    sim->sync_count += event > __atomic_load_n(&sim->event_done_count, __ATOMIC_RELAXED);
     return UF_OK;
 }
 
@@ -188,5 +192,51 @@ void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes)
 
 void uf__sim_synchronize(uf_sim *sim)
 {
-    sim->event_done_count = sim->event_count;
+    uint64_t count = __atomic_load_n(&sim->event_count, __ATOMIC_RELAXED);
+    __atomic_store_n(&sim->event_done_count, count, __ATOMIC_RELAXED);
+}
+
+uf_status uf_sim_create(const uf_sim_options *options, uf_sim **sim, uf_error *error)
+{
+    uint64_t total_bytes = 0, capacity_bytes = 0;
+    if (sim == NULL || (options != NULL && options->struct_size_bytes < sizeof *options)) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "uf_sim_create: sim is NULL, or options.struct_size_bytes is not "
+                             "sizeof(uf_sim_options), %zu",
+                             sizeof *options);
+    }
+    if (options != NULL) {
+        total_bytes = options->total_bytes;
+        capacity_bytes = options->capacity_bytes;
+    }
+    if (total_bytes >= SIZE_LIMIT_BYTES || capacity_bytes >= SIZE_LIMIT_BYTES) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "a simulated device of 2^60 bytes or more was asked for (total %llu, "
+                             "capacity %llu bytes)",
+                             (unsigned long long)total_bytes, (unsigned long long)capacity_bytes);
+    }
+    uf_sim *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        return uf__error_set(error, UF_ERROR_HOST_MEMORY,
+                             "a simulated device takes %zu bytes, and the host has no memory left",
+                             sizeof *made);
+    }
+    uf__sim_init(made, total_bytes == 0 ? DEFAULT_TOTAL_BYTES : total_bytes, capacity_bytes);
+    *sim = made;
+    return UF_OK;
+}
+
+void uf_sim_destroy(uf_sim *sim)
+{
+    free(sim);
+}
+
+const uf_device *uf_sim_device(const uf_sim *sim)
+{
+    return &sim->device;
+}
+
+void uf_sim_synchronize(uf_sim *sim)
+{
+    uf__sim_synchronize(sim);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * A device without memory: addresses, a capacity, streams whose work is done when told, and the cost
- * of every driver call. It knows nothing of allocators. One user at a time. */
+ * of every driver call. It knows nothing of allocators. One user at a time, but for
+ * uf__sim_synchronize, which any thread may call meanwhile. */
 #ifndef UF_DEVICE_SIM_H
 #define UF_DEVICE_SIM_H
 
@@ -9,6 +10,7 @@
 #include <stdint.h>
 
 #include <unfrag/device.h>
+#include <unfrag/sim.h>
 
 /* Called before a new segment or region gets an address, to dictate it (replay of a recording).
  * Returns false to leave the choice to the device. */
@@ -18,7 +20,7 @@ typedef bool (*uf_sim_address_hook)(void *context, uint64_t size_bytes, bool is_
 /* Called after a segment or region was given back. */
 typedef void (*uf_sim_release_hook)(void *context, uint64_t addr, uint64_t size_bytes);
 
-typedef struct uf_sim {
+struct uf_sim {
     uf_device device; /* pass &sim.device to an allocator */
     uint64_t capacity_bytes; /* what the driver can hand out */
     uint64_t total_bytes;    /* nominal memory */
@@ -31,7 +33,7 @@ typedef struct uf_sim {
     uf_sim_release_hook release_hook;
     void *address_context; /* of both */
     uint64_t fail_after_count; /* the N-th call from now fails with UF_ERROR_DEVICE; 0 = never */
-} uf_sim;
+};
 
 /* Where fresh addresses begin. */
 #define UF_SIM_FIRST_ADDR UINT64_C(0x200000000000)

@@ -505,8 +505,9 @@ uf_status uf_replay_run(const uf_program *program, const uf_replay_options *opti
     }
     uf_conf conf = program->conf;
     if (options->conf != NULL) {
+        const uf_conf_reading reading = {.is_at_import = true};
         uf__conf_init(&conf);
-        uf_status status = uf__conf_parse(&conf, options->conf, UF_CONF_2_11, error);
+        uf_status status = uf__conf_read(&conf, options->conf, &reading, NULL, error);
         if (status != UF_OK) {
             return status;
         }

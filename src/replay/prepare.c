@@ -42,7 +42,8 @@ static uf_status take_conf(uf_program *program, uf_error *error)
     if (program->conf_text == NULL) {
         return uf__error_set(error, UF_ERROR_HOST_MEMORY, "no memory for the settings");
     }
-    uf_status status = uf__conf_parse(&program->conf, text, UF_CONF_2_11, error);
+    const uf_conf_reading reading = {.is_at_import = true};
+    uf_status status = uf__conf_read(&program->conf, text, &reading, NULL, error);
     if (is_given) {
         return status;
     }

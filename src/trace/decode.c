@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include <lzma.h>
+#define ZLIB_CONST
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -149,7 +150,7 @@ static uf_status gz_step(uf__decoder *decoder, uf__decode_span *span, uint64_t i
     z_stream *gz = &decoder->gz;
     const uint8_t *in_begin = span->in;
     const uint8_t *out_begin = span->out;
-    gz->next_in = (Bytef *)(uintptr_t)span->in;
+    gz->next_in = span->in;
     gz->avail_in = (uInt)(span->in_end - span->in);
     gz->next_out = span->out;
     gz->avail_out = (uInt)(span->out_end - span->out);

@@ -90,10 +90,12 @@ static uf_status produce_decoded(uf__input *input, uint8_t *data, size_t room_by
                                  size_t *got_bytes, uf_error *error)
 {
     struct uf__source *source = input->source;
-    uf__decode_span span = {.out = data, .out_end = data + room_bytes};
+    uf__decode_span span = {0};
+    span.out = data;
+    span.out_end = data + room_bytes;
     while (span.out == data && !input->is_at_end) {
         if (source->stored_begin == source->stored_end && !source->is_drained) {
-            size_t got;
+            size_t got = 0;
             uf_status status = fetch(input, source->stored, STORED_BYTES, &got, error);
             if (status != UF_OK)
                 return status;
@@ -197,7 +199,7 @@ static uf_status detect(uf__input *input, uf_error *error)
     while ((size_t)(source->stored_end - source->stored) < UF__CODEC_MAGIC_BYTES &&
            !source->is_drained) {
         size_t have_bytes = (size_t)(source->stored_end - source->stored);
-        size_t got_bytes;
+        size_t got_bytes = 0;
         uf_status status =
             fetch(input, source->stored_end, STORED_BYTES - have_bytes, &got_bytes, error);
         if (status != UF_OK)

@@ -345,7 +345,7 @@ static inline bool fill_record(uf__pickle *machine, uf__value **top)
     if (dict->flags != 0 || dict->count != 0)
         return false;
     uint64_t carry = 0; /* bit 4 is set by the tags of containers */
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 1; i < count; i += 2)
         carry |= (values[i] & UF__VALUE_TAG_MASK) + (UF__VALUE_TAG_MASK + 1 - UF__TAG_LIST);
     if (carry > UF__VALUE_TAG_MASK)
         return false;
@@ -408,10 +408,14 @@ static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint
         case HOT_LONG_BINGET:
             is_done = recall_simple(store, (uint32_t)load_i32(p), sp++);
             p += 4;
-            if (is_done && p[0] == UF__OP_LONG_BINGET && /* they come in twos and threes */
+            /* A key's value follows, or the next key. */
+            if (is_done && p[0] == UF__OP_LONG_BINGET &&
                 recall_simple(store, (uint32_t)load_i32(p + 1), sp)) {
                 sp++;
                 p += 5;
+            } else if (is_done && p[0] == UF__OP_LONG1 && short_long(p + 2, sp)) {
+                sp++;
+                p += 2 + p[1];
             }
             break;
         case HOT_BINGET:

@@ -16,6 +16,13 @@
 
 typedef uf_status execute_fn(uf__pickle *machine, uf_error *error);
 
+static uf_status ends_early(const uf__pickle *machine, uf_error *error)
+{
+    uf_status status = uf__pickle_fail(machine, error, "the data ends early, at byte %" PRIu64,
+                                       machine->input->decoded_bytes);
+    return status != UF_OK ? status : UF_ERROR_BAD_INPUT;
+}
+
 /* Takes size_bytes (few) of operand from the input. */
 static uf_status operand(uf__pickle *machine, size_t size_bytes, const uint8_t **bytes,
                          uf_error *error)
@@ -25,8 +32,7 @@ static uf_status operand(uf__pickle *machine, size_t size_bytes, const uint8_t *
     if (status != UF_OK)
         return status;
     if (uf__input_at_hand(input) < size_bytes)
-        return uf__pickle_fail(machine, error, "the data ends early, at byte %" PRIu64,
-                               input->decoded_bytes);
+        return ends_early(machine, error);
     *bytes = input->cursor;
     input->cursor += size_bytes;
     return UF_OK;
@@ -229,8 +235,8 @@ static uf_status text_float(uf__pickle *machine, uf_error *error)
 
 static uf_status push_text_number(uf__pickle *machine, bool is_long, uf_error *error)
 {
-    uf__wide wide;
-    uf__value constant;
+    uf__wide wide = {0};
+    uf__value constant = UF__VALUE_NOTHING;
     uf_status status = uf__pickle_text_number(machine, is_long, &wide, &constant, error);
     if (status != UF_OK)
         return status;

@@ -25,11 +25,14 @@ static uf_status take_line(uf__pickle *machine, const uint8_t **line, size_t *le
         if (uf__input_at_hand(input) > 0)
             end = memchr(input->cursor, '\n', uf__input_at_hand(input));
     }
+    uf_status status = UF_OK;
     if (end == NULL && uf__input_at_hand(input) < UF__INPUT_ENSURE_BYTES)
-        return uf__pickle_fail(machine, error, "the data ends early, at byte %" PRIu64,
-                               input->decoded_bytes);
-    if (end == NULL || (size_t)(end - input->cursor) > LINE_MAX_BYTES)
-        return uf__pickle_fail(machine, error, "a line of more than %zu bytes", LINE_MAX_BYTES);
+        status = uf__pickle_fail(machine, error, "the data ends early, at byte %" PRIu64,
+                                 input->decoded_bytes);
+    else if (end == NULL || (size_t)(end - input->cursor) > LINE_MAX_BYTES)
+        status = uf__pickle_fail(machine, error, "a line of more than %zu bytes", LINE_MAX_BYTES);
+    if (status != UF_OK || end == NULL)
+        return status;
     *line = input->cursor;
     *length = (size_t)(end - input->cursor);
     input->cursor = end + 1;
@@ -52,7 +55,7 @@ static uf_status take_number(uf__pickle *machine, char text[NUMBER_MAX_BYTES + 1
 
 uf_status uf__pickle_text_float(uf__pickle *machine, uint64_t *bits, uf_error *error)
 {
-    char text[NUMBER_MAX_BYTES + 1];
+    char text[NUMBER_MAX_BYTES + 1] = "";
     size_t length = 0;
     uf_status status = take_number(machine, text, &length, error);
     if (status != UF_OK)
@@ -86,7 +89,7 @@ static bool add_digit(uint64_t *high, uint64_t *low, unsigned digit)
 uf_status uf__pickle_text_number(uf__pickle *machine, bool is_long, uf__wide *wide,
                                  uf__value *constant, uf_error *error)
 {
-    char text[NUMBER_MAX_BYTES + 1];
+    char text[NUMBER_MAX_BYTES + 1] = "";
     size_t length = 0;
     uf_status status = take_number(machine, text, &length, error);
     if (status != UF_OK)
@@ -120,8 +123,8 @@ uf_status uf__pickle_text_number(uf__pickle *machine, bool is_long, uf__wide *wi
 
 uf_status uf__pickle_text_index(uf__pickle *machine, uint64_t *index, uf_error *error)
 {
-    uf__wide wide;
-    uf__value constant;
+    uf__wide wide = {0};
+    uf__value constant = UF__VALUE_NOTHING;
     uf_status status = uf__pickle_text_number(machine, true, &wide, &constant, error);
     if (status != UF_OK)
         return status;

@@ -398,6 +398,29 @@ static uf_status apply_event(uf__snapshot *snapshot, uf_event *event, uf_error *
     return UF_OK;
 }
 
+/* Action and numbers of an event with the usual keys and small positive numbers, at one go. Returns
+ * false when the general way is needed; it sets all of them. */
+static inline bool take_plain(const uf__fields *fields, uf_event *event)
+{
+    const uint64_t needed =
+        UF__KEY_BIT(ACTION) | UF__KEY_BIT(ADDR) | UF__KEY_BIT(SIZE) | UF__KEY_BIT(TIME_US);
+    uf__value addr = fields->value[UF__KEY_ADDR];
+    uf__value size = fields->value[UF__KEY_SIZE];
+    uf__value time = fields->value[UF__KEY_TIME_US];
+    uf__value action = fields->value[UF__KEY_ACTION];
+    uint64_t number = uf__value_payload(action) - UF__FIRST_ACTION_ID;
+    if ((fields->seen & needed) != needed || number >= UF_ACTION_OOM ||
+        uf__value_tag(action) != UF__TAG_STRING ||
+        uf__value_tag(addr | size | time) != UF__TAG_INT || (int64_t)(addr | size) < 0)
+        return false;
+    event->addr = uf__value_payload(addr);
+    event->size_bytes = uf__value_payload(size);
+    event->time_us = (int64_t)time >> UF__VALUE_TAG_BITS;
+    event->action = (uint8_t)number;
+    event->reserved[0] = UF__EVENT_HAS_SIZE | UF__EVENT_HAS_ADDR;
+    return true;
+}
+
 static uf_status take_event(uf__snapshot *snapshot, uf__value *record, uf_error *error)
 {
     if (snapshot->event_count >= snapshot->event_capacity) {
@@ -410,11 +433,14 @@ static uf_status take_event(uf__snapshot *snapshot, uf__value *record, uf_error 
     uf_event *event = &snapshot->events[snapshot->event_count];
     memset(event, 0, sizeof *event);
     event->time_us = UF_TIME_UNKNOWN;
-    bool is_other;
+    bool is_other = false;
     snapshot->event_number = snapshot->event_count;
-    uf_status status = apply_action(snapshot, event, &is_other, error);
-    if (status == UF_OK)
-        status = apply_numbers(snapshot, event, error);
+    uf_status status = UF_OK;
+    if (!take_plain(&snapshot->fields, event)) {
+        status = apply_action(snapshot, event, &is_other, error);
+        if (status == UF_OK)
+            status = apply_numbers(snapshot, event, error);
+    }
     if (status == UF_OK)
         status = take_site(snapshot, &event->site, error);
     if (status == UF_OK && is_other) {

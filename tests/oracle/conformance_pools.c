@@ -171,6 +171,48 @@ static void fallback_serves_without_a_flush(const model_vtable *vtable)
     bench_fini(&b);
 }
 
+static void fallback_comes_after_the_driver(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, true, false);
+    uint64_t addr = alloc_in_pool(&b, 1, 60 * BENCH_MIB);
+    bench_free(&b, addr);
+    ck_assert_uint_ne(bench_alloc(&b, 58 * BENCH_MIB), addr);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_ALLOC), 2);
+    bench_fini(&b);
+}
+
+static void fallback_splits_as_without_expandable(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, true, false);
+    uint64_t addr = alloc_in_pool(&b, 1, 60 * BENCH_MIB);
+    bench_free(&b, addr);
+    bench_conf(&b, "expandable_segments:True");
+    bench_limit(&b, 100 * BENCH_MIB);
+    ck_assert_uint_eq(bench_alloc(&b, 60 * BENCH_MIB - 4096), addr);
+    ck_assert_uint_eq(bench_block_bytes(&b, addr), 60 * BENCH_MIB);
+    bench_fini(&b);
+}
+
+static void oversize_is_released_in_a_redirection(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "max_split_size_mb:64");
+    bench_limit(&b, 150 * BENCH_MIB);
+    bench_pool_create(&b, 1, false, false);
+    bench_pool_begin(&b, 1);
+    uint64_t addr = bench_alloc(&b, 100 * BENCH_MIB);
+    bench_free(&b, addr);
+    (void)bench_alloc(&b, 130 * BENCH_MIB);
+    ck_assert_uint_eq(bench_last(&b, UF_ACTION_SEGMENT_FREE)->addr, addr);
+    ck_assert_int_eq(bench_stat(&b, STAT_NUM_ALLOC_RETRIES), 0);
+    bench_pool_end(&b, 1);
+    bench_fini(&b);
+}
+
 static void unsplit_pool_hands_out_whole_segments(const model_vtable *vtable)
 {
     bench b;
@@ -214,6 +256,10 @@ const conformance_case conformance_pools[] = {
      use_again_in_a_redirection_counts_as_inside},
     {"private_pool_uses_expandable_segments", private_pool_expands},
     {"pool_with_use_on_oom_serves_58_of_60_mib_without_a_flush", fallback_serves_without_a_flush},
+    {"pool_with_use_on_oom_comes_after_the_driver", fallback_comes_after_the_driver},
+    {"pool_with_use_on_oom_splits_as_without_expandable_segments",
+     fallback_splits_as_without_expandable},
+    {"oversize_block_is_released_inside_a_redirection", oversize_is_released_in_a_redirection},
     {"pool_with_no_split_hands_out_whole_segments", unsplit_pool_hands_out_whole_segments},
     {"newest_redirection_decides_the_pool", newest_redirection_decides},
     {NULL, NULL},

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The caching GPU memory allocator for C programs, over a device (unfrag/device.h). Any number of
+ * allocators may exist; each has one mutex of its own, and every function here may be called from
+ * any thread at any time between uf_allocator_create and uf_allocator_destroy.
+ *
+ * Addresses and sizes are in bytes and 64 bits wide, whatever the host's pointers are. Streams are
+ * named by their handles as integers, 0 = the default stream. Every `error` may be NULL; it is
+ * filled only when a function returns something but UF_OK, and results are untouched then.
+ *
+ * Each function that takes an allocator may also return UF_ERROR_INVALID_ARGUMENT for NULL where
+ * something must stand, and UF_ERROR_BUSY when it is called from inside on_event. */
+#ifndef UNFRAG_UNFRAG_H
+#define UNFRAG_UNFRAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <unfrag/device.h>
+#include <unfrag/event.h>
+#include <unfrag/stats.h>
+#include <unfrag/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An allocator and all it holds from its device. Opaque; guards itself. */
+typedef struct uf_allocator uf_allocator;
+
+/* How an allocator decides. */
+typedef enum uf_policy {
+    UF_POLICY_DEFAULT = 0, /* today UF_POLICY_TORCH */
+    UF_POLICY_TORCH = 1,   /* as PyTorch 2.11's allocator, decision by decision */
+    UF_POLICY_UNFRAG = 2   /* not there yet: UF_ERROR_UNSUPPORTED */
+} uf_policy;
+
+/* Something that happened, as a snapshot records it. */
+typedef struct uf_allocator_event {
+    uf_action action;
+    uint64_t addr;       /* of the block, segment or pages; for UF_ACTION_OOM the driver's free bytes */
+    uint64_t size_bytes; /* requested bytes of blocks, else bytes; for UF_ACTION_OOM the block size
+                            that was wanted */
+    uint64_t stream;
+} uf_allocator_event;
+
+/* Called after each event took effect, under the allocator's mutex so that events come in order and
+ * one at a time. It must return soon; what it calls on the same allocator returns UF_ERROR_BUSY.
+ * event is borrowed for the call. */
+typedef void (*uf_allocator_callback)(void *context, const uf_allocator_event *event);
+
+/* struct_size_bytes = sizeof(uf_allocator_options); 0 elsewhere means default. */
+typedef struct uf_allocator_options {
+    size_t struct_size_bytes;
+    const uf_device *device; /* required; borrowed until uf_allocator_destroy */
+    int32_t device_index;    /* what summaries and snapshots call the device */
+    uf_policy policy;
+    const char *conf;     /* settings as in PYTORCH_CUDA_ALLOC_CONF (docs/settings.md), read with
+                             PyTorch 2.11's grammar; copied; NULL = none. The environment is not
+                             looked at. */
+    uint64_t limit_bytes; /* most bytes to hold from the device; 0 = none */
+    double fraction;      /* the limit as a share of the device's total, in (0, 1]; 0 = not given.
+                             At most one of the two limits; without either,
+                             per_process_memory_fraction of conf counts */
+    /* Lowering max_split_size_mb below a piece of a split segment is normally refused (uf_conf_set).
+     * With this it is done, and what would then release such a piece fails with UF_ERROR_HAZARD. */
+    bool can_lower_split_size;
+    uf_allocator_callback on_event; /* NULL = none */
+    void *event_context;            /* borrowed until uf_allocator_destroy */
+} uf_allocator_options;
+
+/* Makes an allocator. It takes nothing from the device yet.
+ * options: borrowed for the call, required. allocator: receives it. error: may be NULL.
+ * Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (no device, a device without a function it must have, two
+ * limits, a fraction outside (0, 1], a struct_size_bytes that is none); UF_ERROR_CONF;
+ * UF_ERROR_UNSUPPORTED (a policy that is not there yet, backend:cudaMallocAsync, or
+ * expandable_segments on a device that cannot map); UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY.
+ * *allocator is owned by the caller (uf_allocator_destroy). Thread-safe. Since 0.1. */
+UF_API uf_status uf_allocator_create(const uf_allocator_options *options, uf_allocator **allocator,
+                                     uf_error *error) UF_MUST_USE;
+
+/* Ends an allocator: waits for the streams that still use freed blocks, then gives everything back
+ * to the device, addresses that are still handed out included.
+ * allocator: NULL is accepted. Ownership ends; no other thread may be inside a call on it. Events of
+ * segments given back still reach on_event. Since 0.1. */
+UF_API void uf_allocator_destroy(uf_allocator *allocator);
+
+/* Allocates device memory. First the frees whose streams are done are completed; then a cached block
+ * serves the request, or a new segment does, after giving cached ones back if need be.
+ * bytes: from 0 to 2^60 - 1; 0 gives address 0 and counts nothing. stream: the handle of the stream
+ * that the memory is for. addr: receives the address, a multiple of 512.
+ * Returns UF_OK; UF_ERROR_OUT_OF_MEMORY (the limit or the driver refuses; the text has the numbers);
+ * UF_ERROR_REQUEST_TOO_LARGE; UF_ERROR_HAZARD (see can_lower_split_size); UF_ERROR_DEVICE;
+ * UF_ERROR_HOST_MEMORY. The memory belongs to the caller until uf_free. Thread-safe. Since 0.1.
+ * Source: PyTorch 2.11's allocator, docs/internals/torch-policy.md sections 1 to 3. */
+UF_API uf_status uf_alloc(uf_allocator *allocator, uint64_t bytes, uint64_t stream, uint64_t *addr,
+                          uf_error *error) UF_MUST_USE;
+
+/* Gives memory back. Work queued on its own stream may still use it; it is reused at once by later
+ * requests of that stream. Other streams must have been named by uf_use_on_stream: the block then
+ * waits until their work queued so far is done.
+ * addr: as uf_alloc gave it; 0 is accepted and does nothing.
+ * Returns UF_OK; UF_ERROR_FOREIGN_POINTER (not handed out by this allocator, or given back before;
+ * nothing changes); UF_ERROR_DEVICE (an event could not be recorded; the address is given back all
+ * the same). Thread-safe. Since 0.1. Source: docs/internals/torch-policy.md section 4. */
+UF_API uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error) UF_MUST_USE;
+
+/* Says that another stream uses the memory too (PyTorch's record_stream), before it is given back.
+ * addr: as uf_alloc gave it; 0 is accepted and does nothing. stream: the other stream's handle; its
+ * own stream, or one named before, changes nothing.
+ * Returns UF_OK; UF_ERROR_FOREIGN_POINTER; UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
+UF_API uf_status uf_use_on_stream(uf_allocator *allocator, uint64_t addr, uint64_t stream,
+                                  uf_error *error) UF_MUST_USE;
+
+/* Gives cached segments and pages back to the device, after waiting for blocks that other streams
+ * still use (PyTorch's empty_cache). Inside a pool's scope only pools that were destroyed are
+ * emptied.
+ * Returns UF_OK; UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
+UF_API uf_status uf_empty_cache(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
+
+/* Sets the most bytes to hold from the device. Releases nothing; later requests feel it.
+ * limit_bytes: 0 removes the limit. Returns UF_OK. Thread-safe. Since 0.1. */
+UF_API uf_status uf_limit_set(uf_allocator *allocator, uint64_t limit_bytes,
+                              uf_error *error) UF_MUST_USE;
+
+/* The same as a share of the device's total bytes (set_per_process_memory_fraction), rounded down.
+ * fraction: from 0 to 1; 1 removes the limit. Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (outside, or
+ * not a number). Thread-safe. Since 0.1. */
+UF_API uf_status uf_fraction_set(uf_allocator *allocator, double fraction,
+                                 uf_error *error) UF_MUST_USE;
+
+/* Changes settings while the allocator runs. Options that the string does not name keep their value
+ * or return to the default, as docs/settings.md says; blocks that exist are not changed. All or
+ * nothing: on failure the settings in force stay (PyTorch would keep those before the bad one).
+ * conf: as in PYTORCH_CUDA_ALLOC_CONF; borrowed for the call; "" = defaults.
+ * Returns UF_OK; UF_ERROR_CONF; UF_ERROR_UNSUPPORTED (expandable_segments on a device that cannot
+ * map); UF_ERROR_HAZARD (max_split_size_mb would fall to the size of a piece of a split segment, or
+ * below: PyTorch may then release memory that is in use; the text names the piece. See
+ * can_lower_split_size); UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1.
+ * Source: docs/internals/torch-policy.md sections 3.4 and 9. */
+UF_API uf_status uf_conf_set(uf_allocator *allocator, const char *conf,
+                             uf_error *error) UF_MUST_USE;
+
+/* struct_size_bytes = sizeof(uf_pool_options); 0 elsewhere means default. */
+typedef struct uf_pool_options {
+    size_t struct_size_bytes;
+    bool is_no_split;   /* every request gets a whole segment */
+    bool is_use_on_oom; /* requests outside may take its cached blocks before they fail */
+} uf_pool_options;
+
+/* Makes a private pool (PyTorch's MemPool): memory that serves only what is allocated inside it.
+ * options: borrowed for the call; NULL = defaults. pool_id: receives its number n, from 1; snapshots
+ * show it as (0, n). Returns UF_OK; UF_ERROR_INVALID_ARGUMENT; UF_ERROR_HOST_MEMORY. The caller ends
+ * it with uf_pool_destroy, or leaves that to uf_allocator_destroy. Thread-safe. Since 0.1.
+ * Source: docs/internals/torch-policy.md section 7. */
+UF_API uf_status uf_pool_create(uf_allocator *allocator, const uf_pool_options *options,
+                                uint64_t *pool_id, uf_error *error) UF_MUST_USE;
+
+/* Ends a private pool: what it caches goes back to the device at once, memory that is still handed
+ * out stays valid, and its segments go back with a later uf_empty_cache.
+ * pool_id: from uf_pool_create. Returns UF_OK; UF_ERROR_NOT_FOUND (no such pool, or destroyed
+ * before); UF_ERROR_BUSY (some pool's scope is open, as PyTorch requires; nothing changes);
+ * UF_ERROR_DEVICE and UF_ERROR_HOST_MEMORY (it is ended, and what it caches goes back later).
+ * Thread-safe. Since 0.1. */
+UF_API uf_status uf_pool_destroy(uf_allocator *allocator, uint64_t pool_id,
+                                 uf_error *error) UF_MUST_USE;
+
+/* Opens a pool's scope: what the calling thread allocates from now on belongs to the pool. Scopes of
+ * several pools nest; the newest counts. As in PyTorch, while any scope is open no free that waits
+ * for another stream completes, and a request that finds no memory fails without giving the cache
+ * back, in every thread.
+ * pool_id: from uf_pool_create. Returns UF_OK; UF_ERROR_NOT_FOUND; UF_ERROR_BUSY (that pool's scope
+ * is open already); UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
+UF_API uf_status uf_pool_begin(uf_allocator *allocator, uint64_t pool_id,
+                               uf_error *error) UF_MUST_USE;
+
+/* Closes a pool's scope, whichever thread opened it.
+ * pool_id: from uf_pool_create. Returns UF_OK; UF_ERROR_NOT_FOUND (no scope of that pool is open).
+ * Thread-safe. Since 0.1. */
+UF_API uf_status uf_pool_end(uf_allocator *allocator, uint64_t pool_id,
+                             uf_error *error) UF_MUST_USE;
+
+/* Gives all statistics of one instant, as torch.cuda.memory_stats().
+ * stats: receives them. Returns UF_OK. Thread-safe. Since 0.1. */
+UF_API uf_status uf_stats_get(uf_allocator *allocator, uf_stats *stats,
+                              uf_error *error) UF_MUST_USE;
+
+/* Makes every peak the current value (reset_peak_memory_stats). Returns UF_OK. Thread-safe.
+ * Since 0.1. */
+UF_API uf_status uf_stats_reset_peak(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
+
+/* Makes the allocated and freed totals and the num_ counters 0; current values, peaks and
+ * max_split_size stay (reset_accumulated_memory_stats). Returns UF_OK. Thread-safe. Since 0.1. */
+UF_API uf_status uf_stats_reset_accumulated(uf_allocator *allocator,
+                                            uf_error *error) UF_MUST_USE;
+
+/* Writes the text of torch.cuda.memory_summary() for this allocator.
+ * is_abbreviated: one row per statistic instead of one more per pool. buffer, capacity: receives the
+ * text and a NUL; UF_SUMMARY_CAPACITY bytes are always enough. length: receives the length without
+ * the NUL; may be NULL. Returns UF_OK; UF_ERROR_INVALID_ARGUMENT if the text does not fit (the
+ * buffer then holds an empty text, if it holds anything). Thread-safe. Since 0.1. */
+UF_API uf_status uf_summary(uf_allocator *allocator, bool is_abbreviated, char *buffer,
+                            size_t capacity, size_t *length, uf_error *error) UF_MUST_USE;
+
+/* Says how fragmented the memory is; largest_request_bytes is the largest request, of any stream and
+ * pool, that cached blocks serve without the driver.
+ * alarm_share: a share of reserved in (0, 1], or 0 for UF_FRAGMENTATION_ALARM_SHARE. result: receives
+ * it. Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (another share). Thread-safe. Since 0.1. */
+UF_API uf_status uf_fragmentation_get(uf_allocator *allocator, double alarm_share,
+                                      uf_fragmentation *result, uf_error *error) UF_MUST_USE;
+
+/* Proves the allocator's accounting: walks every block, set and list and compares them with each
+ * other and with the counters. Slow; for tests and for finding stray writes.
+ * Returns UF_OK; UF_ERROR_INTERNAL with the first violation; UF_ERROR_HOST_MEMORY. Thread-safe.
+ * Since 0.1. */
+UF_API uf_status uf_check(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
+
+typedef struct uf_block_info {
+    uint64_t addr, size_bytes;
+    uint64_t requested_bytes; /* of an inactive block: what its last owner asked for, or 0 */
+    uf_block_state state;
+} uf_block_info;
+
+/* A segment, or one run of mapped pages of an expandable segment. */
+typedef struct uf_segment_info {
+    uint64_t addr, total_bytes;
+    uint64_t allocated_bytes, active_bytes;
+    uint64_t requested_bytes; /* of active blocks */
+    uint64_t stream;
+    uint64_t pool_id[2]; /* {0, 0} = the default pool */
+    uint32_t block_count;
+    bool is_large; /* pool class */
+    bool is_expandable;
+} uf_segment_info;
+
+/* Receives one segment and its segment->block_count blocks, by address and without gaps; both are
+ * borrowed for the call. Returns false to stop the walk. Called outside the allocator's mutex: it
+ * may use the allocator. */
+typedef bool (*uf_walk_callback)(void *context, const uf_segment_info *segment,
+                                 const uf_block_info *blocks);
+
+/* Shows all segments and blocks of one instant, in the order of a snapshot: by address.
+ * callback: called for each segment; context: handed on to it. Returns UF_OK, also when the callback
+ * stopped the walk; UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
+UF_API uf_status uf_walk(uf_allocator *allocator, uf_walk_callback callback, void *context,
+                         uf_error *error) UF_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
