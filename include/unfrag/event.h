@@ -6,16 +6,16 @@
 #define UNFRAG_EVENT_H
 
 /* The nine actions that PyTorch 2.11 writes, and UF_ACTION_OTHER for any other name. */
-#define UF_ACTION_LIST(X)                                                                          \
-    X(UF_ACTION_ALLOC, "alloc")                                                                    \
-    X(UF_ACTION_FREE_REQUESTED, "free_requested")                                                  \
-    X(UF_ACTION_FREE_COMPLETED, "free_completed")                                                  \
-    X(UF_ACTION_SEGMENT_ALLOC, "segment_alloc")                                                    \
-    X(UF_ACTION_SEGMENT_FREE, "segment_free")                                                      \
-    X(UF_ACTION_SEGMENT_MAP, "segment_map")                                                        \
-    X(UF_ACTION_SEGMENT_UNMAP, "segment_unmap")                                                    \
-    X(UF_ACTION_SNAPSHOT, "snapshot")                                                              \
-    X(UF_ACTION_OOM, "oom")                                                                        \
+#define UF_ACTION_LIST(X)                         \
+    X(UF_ACTION_ALLOC, "alloc")                   \
+    X(UF_ACTION_FREE_REQUESTED, "free_requested") \
+    X(UF_ACTION_FREE_COMPLETED, "free_completed") \
+    X(UF_ACTION_SEGMENT_ALLOC, "segment_alloc")   \
+    X(UF_ACTION_SEGMENT_FREE, "segment_free")     \
+    X(UF_ACTION_SEGMENT_MAP, "segment_map")       \
+    X(UF_ACTION_SEGMENT_UNMAP, "segment_unmap")   \
+    X(UF_ACTION_SNAPSHOT, "snapshot")             \
+    X(UF_ACTION_OOM, "oom")                       \
     X(UF_ACTION_OTHER, "other")
 
 typedef enum uf_action {

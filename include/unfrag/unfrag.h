@@ -39,7 +39,7 @@ typedef enum uf_policy {
 /* Something that happened, as a snapshot records it. */
 typedef struct uf_allocator_event {
     uf_action action;
-    uint64_t addr;       /* of the block, segment or pages; for UF_ACTION_OOM the driver's free bytes */
+    uint64_t addr; /* of the block, segment or pages; for UF_ACTION_OOM the driver's free bytes */
     uint64_t size_bytes; /* requested bytes of blocks, else bytes; for UF_ACTION_OOM the block size
                             that was wanted */
     uint64_t stream;
@@ -54,7 +54,7 @@ typedef void (*uf_allocator_callback)(void *context, const uf_allocator_event *e
 typedef struct uf_allocator_options {
     size_t struct_size_bytes;
     const uf_device *device; /* required; borrowed until uf_allocator_destroy */
-    int32_t device_index;    /* what summaries and snapshots call the device */
+    int32_t device_index;    /* what summaries and snapshots call the device; 0 to 1023 */
     uf_policy policy;
     const char *conf;     /* settings as in PYTORCH_CUDA_ALLOC_CONF (docs/settings.md), read with
                              PyTorch 2.11's grammar; copied; NULL = none. The environment is not
@@ -63,8 +63,9 @@ typedef struct uf_allocator_options {
     double fraction;      /* the limit as a share of the device's total, in (0, 1]; 0 = not given.
                              At most one of the two limits; without either,
                              per_process_memory_fraction of conf counts */
-    /* Lowering max_split_size_mb below a piece of a split segment is normally refused (uf_conf_set).
-     * With this it is done, and what would then release such a piece fails with UF_ERROR_HAZARD. */
+    /* Lowering max_split_size_mb below a piece of a split segment is normally refused
+     * (uf_conf_set). With this it is done, and what would then release such a piece fails with
+     * UF_ERROR_HAZARD. */
     bool can_lower_split_size;
     uf_allocator_callback on_event; /* NULL = none */
     void *event_context;            /* borrowed until uf_allocator_destroy */
@@ -72,25 +73,26 @@ typedef struct uf_allocator_options {
 
 /* Makes an allocator. It takes nothing from the device yet.
  * options: borrowed for the call, required. allocator: receives it. error: may be NULL.
- * Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (no device, a device without a function it must have, two
- * limits, a fraction outside (0, 1], a struct_size_bytes that is none); UF_ERROR_CONF;
- * UF_ERROR_UNSUPPORTED (a policy that is not there yet, backend:cudaMallocAsync, or
- * expandable_segments on a device that cannot map); UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY.
- * *allocator is owned by the caller (uf_allocator_destroy). Thread-safe. Since 0.1. */
+ * Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (no device, a device without a function it must have,
+ * two limits, a fraction outside (0, 1], a device_index outside 0 to 1023, a struct_size_bytes that
+ * is none); UF_ERROR_CONF; UF_ERROR_UNSUPPORTED (a policy that is not there yet,
+ * backend:cudaMallocAsync, or expandable_segments on a device that cannot map); UF_ERROR_DEVICE;
+ * UF_ERROR_HOST_MEMORY. *allocator is owned by the caller (uf_allocator_destroy). Thread-safe.
+ * Since 0.1. */
 UF_API uf_status uf_allocator_create(const uf_allocator_options *options, uf_allocator **allocator,
                                      uf_error *error) UF_MUST_USE;
 
 /* Ends an allocator: waits for the streams that still use freed blocks, then gives everything back
  * to the device, addresses that are still handed out included.
- * allocator: NULL is accepted. Ownership ends; no other thread may be inside a call on it. Events of
- * segments given back still reach on_event. Since 0.1. */
+ * allocator: NULL is accepted. Ownership ends; no other thread may be inside a call on it. Events
+ * of segments given back still reach on_event. Since 0.1. */
 UF_API void uf_allocator_destroy(uf_allocator *allocator);
 
-/* Allocates device memory. First the frees whose streams are done are completed; then a cached block
- * serves the request, or a new segment does, after giving cached ones back if need be.
- * bytes: from 0 to 2^60 - 1; 0 gives address 0 and counts nothing. stream: the handle of the stream
- * that the memory is for. addr: receives the address, a multiple of 512.
- * Returns UF_OK; UF_ERROR_OUT_OF_MEMORY (the limit or the driver refuses; the text has the numbers);
+/* Allocates device memory. First the frees whose streams are done are completed; then a cached
+ * block serves the request, or a new segment does, after giving cached ones back if need be. bytes:
+ * from 0 to 2^60 - 1; 0 gives address 0 and counts nothing. stream: the handle of the stream that
+ * the memory is for. addr: receives the address, a multiple of 512. Returns UF_OK;
+ * UF_ERROR_OUT_OF_MEMORY (the limit or the driver refuses; the text has the numbers);
  * UF_ERROR_REQUEST_TOO_LARGE; UF_ERROR_HAZARD (see can_lower_split_size); UF_ERROR_DEVICE;
  * UF_ERROR_HOST_MEMORY. The memory belongs to the caller until uf_free. Thread-safe. Since 0.1.
  * Source: PyTorch 2.11's allocator, docs/internals/torch-policy.md sections 1 to 3. */
@@ -150,10 +152,10 @@ typedef struct uf_pool_options {
 } uf_pool_options;
 
 /* Makes a private pool (PyTorch's MemPool): memory that serves only what is allocated inside it.
- * options: borrowed for the call; NULL = defaults. pool_id: receives its number n, from 1; snapshots
- * show it as (0, n). Returns UF_OK; UF_ERROR_INVALID_ARGUMENT; UF_ERROR_HOST_MEMORY. The caller ends
- * it with uf_pool_destroy, or leaves that to uf_allocator_destroy. Thread-safe. Since 0.1.
- * Source: docs/internals/torch-policy.md section 7. */
+ * options: borrowed for the call; NULL = defaults. pool_id: receives its number n, from 1;
+ * snapshots show it as (0, n). Returns UF_OK; UF_ERROR_INVALID_ARGUMENT; UF_ERROR_HOST_MEMORY. The
+ * caller ends it with uf_pool_destroy, or leaves that to uf_allocator_destroy. Thread-safe. Since
+ * 0.1. Source: docs/internals/torch-policy.md section 7. */
 UF_API uf_status uf_pool_create(uf_allocator *allocator, const uf_pool_options *options,
                                 uint64_t *pool_id, uf_error *error) UF_MUST_USE;
 
@@ -166,12 +168,12 @@ UF_API uf_status uf_pool_create(uf_allocator *allocator, const uf_pool_options *
 UF_API uf_status uf_pool_destroy(uf_allocator *allocator, uint64_t pool_id,
                                  uf_error *error) UF_MUST_USE;
 
-/* Opens a pool's scope: what the calling thread allocates from now on belongs to the pool. Scopes of
- * several pools nest; the newest counts. As in PyTorch, while any scope is open no free that waits
- * for another stream completes, and a request that finds no memory fails without giving the cache
- * back, in every thread.
- * pool_id: from uf_pool_create. Returns UF_OK; UF_ERROR_NOT_FOUND; UF_ERROR_BUSY (that pool's scope
- * is open already); UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
+/* Opens a pool's scope: what the calling thread allocates from now on belongs to the pool. Scopes
+ * of several pools nest; the newest counts. As in PyTorch, while any scope is open no free that
+ * waits for another stream completes, and a request that finds no memory fails without giving the
+ * cache back, in every thread. pool_id: from uf_pool_create. Returns UF_OK; UF_ERROR_NOT_FOUND;
+ * UF_ERROR_BUSY (that pool's scope is open already); UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1.
+ */
 UF_API uf_status uf_pool_begin(uf_allocator *allocator, uint64_t pool_id,
                                uf_error *error) UF_MUST_USE;
 
@@ -192,21 +194,20 @@ UF_API uf_status uf_stats_reset_peak(uf_allocator *allocator, uf_error *error) U
 
 /* Makes the allocated and freed totals and the num_ counters 0; current values, peaks and
  * max_split_size stay (reset_accumulated_memory_stats). Returns UF_OK. Thread-safe. Since 0.1. */
-UF_API uf_status uf_stats_reset_accumulated(uf_allocator *allocator,
-                                            uf_error *error) UF_MUST_USE;
+UF_API uf_status uf_stats_reset_accumulated(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
 
 /* Writes the text of torch.cuda.memory_summary() for this allocator.
- * is_abbreviated: one row per statistic instead of one more per pool. buffer, capacity: receives the
- * text and a NUL; UF_SUMMARY_CAPACITY bytes are always enough. length: receives the length without
- * the NUL; may be NULL. Returns UF_OK; UF_ERROR_INVALID_ARGUMENT if the text does not fit (the
- * buffer then holds an empty text, if it holds anything). Thread-safe. Since 0.1. */
+ * is_abbreviated: one row per statistic instead of one more per pool. buffer, capacity: receives
+ * the text and a NUL; UF_SUMMARY_CAPACITY bytes are always enough. length: receives the length
+ * without the NUL; may be NULL. Returns UF_OK; UF_ERROR_INVALID_ARGUMENT if the text does not fit
+ * (the buffer then holds an empty text, if it holds anything). Thread-safe. Since 0.1. */
 UF_API uf_status uf_summary(uf_allocator *allocator, bool is_abbreviated, char *buffer,
                             size_t capacity, size_t *length, uf_error *error) UF_MUST_USE;
 
-/* Says how fragmented the memory is; largest_request_bytes is the largest request, of any stream and
- * pool, that cached blocks serve without the driver.
- * alarm_share: a share of reserved in (0, 1], or 0 for UF_FRAGMENTATION_ALARM_SHARE. result: receives
- * it. Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (another share). Thread-safe. Since 0.1. */
+/* Says how fragmented the memory is; largest_request_bytes is the largest request, of any stream
+ * and pool, that cached blocks serve without the driver. alarm_share: a share of reserved in (0,
+ * 1], or 0 for UF_FRAGMENTATION_ALARM_SHARE. result: receives it. Returns UF_OK;
+ * UF_ERROR_INVALID_ARGUMENT (another share). Thread-safe. Since 0.1. */
 UF_API uf_status uf_fragmentation_get(uf_allocator *allocator, double alarm_share,
                                       uf_fragmentation *result, uf_error *error) UF_MUST_USE;
 
@@ -241,8 +242,8 @@ typedef bool (*uf_walk_callback)(void *context, const uf_segment_info *segment,
                                  const uf_block_info *blocks);
 
 /* Shows all segments and blocks of one instant, in the order of a snapshot: by address.
- * callback: called for each segment; context: handed on to it. Returns UF_OK, also when the callback
- * stopped the walk; UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
+ * callback: called for each segment; context: handed on to it. Returns UF_OK, also when the
+ * callback stopped the walk; UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
 UF_API uf_status uf_walk(uf_allocator *allocator, uf_walk_callback callback, void *context,
                          uf_error *error) UF_MUST_USE;
 

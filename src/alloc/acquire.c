@@ -51,6 +51,10 @@ static uf_status try_new(uf_core *core, const uf_request *request, bool is_retry
          request->segment_bytes > core->limit_bytes - core->total_bytes)) {
         return UF_ERROR_OUT_OF_MEMORY;
     }
+    /* A flush may have spent what uf__core_alloc reserved: unmapping cuts blocks. */
+    if (!uf__block_reserve(&core->blocks, UF_BLOCKS_PER_REQUEST)) {
+        return UF_ERROR_HOST_MEMORY;
+    }
     uf_status status = request->is_expandable ? uf__region_allocate(core, request, block)
                                               : create_segment(core, request, block);
     if (status == UF_OK && request->pool != UF_DEFAULT_POOL) {

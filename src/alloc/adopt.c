@@ -87,7 +87,10 @@ uf_status uf__core_adopt(uf_core *core, uf_adopt_segment *segment)
     }
     uf_status status = uf__shelf_get(core, segment->pool, segment->pool_class, segment->stream,
                                      &shelf);
-    if (status == UF_OK && segment->is_expandable) {
+    if (status != UF_OK) {
+        return status;
+    }
+    if (segment->is_expandable) {
         status = add_region(core, segment, shelf, &region);
     }
     for (uint32_t i = 0; i < segment->block_count && status == UF_OK; i++) {

@@ -22,8 +22,8 @@ typedef struct uf_allocator_view {
 /* Called under the allocator's mutex; must not call the allocator. */
 typedef uf_status (*uf_allocator_look)(void *context, const uf_allocator_view *view);
 
-/* Calls look once and returns what it returned. Also UF_ERROR_INVALID_ARGUMENT and UF_ERROR_BUSY, as
- * every function of unfrag.h. */
+/* Calls look once and returns what it returned. Also UF_ERROR_INVALID_ARGUMENT and UF_ERROR_BUSY,
+ * as every function of unfrag.h. */
 uf_status uf__allocator_look(uf_allocator *allocator, uf_allocator_look look, void *context,
                              uf_error *error) UF_MUST_USE;
 

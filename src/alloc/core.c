@@ -203,8 +203,7 @@ uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_
     if (bytes >= GIANT_BYTES) {
         return UF_ERROR_REQUEST_TOO_LARGE;
     }
-    /* One block for the rest of a split, one for a new segment, two for a mapping's edges. */
-    if (!uf__block_reserve(&core->blocks, 4)) {
+    if (!uf__block_reserve(&core->blocks, UF_BLOCKS_PER_REQUEST)) {
         return UF_ERROR_HOST_MEMORY;
     }
     uf_request request;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * The known hazard of PyTorch's allocator (spec 3.4): oversize release takes a free block of at least
- * max_split_size for a whole segment. That holds as long as such blocks are never split; lowering the
- * setting while larger pieces of split segments exist breaks it. Read-only on the core. */
+ * The known hazard of PyTorch's allocator (spec 3.4): oversize release takes a free block of at
+ * least max_split_size for a whole segment. That holds as long as such blocks are never split;
+ * lowering the setting while larger pieces of split segments exist breaks it. Read-only on the
+ * core. */
 #ifndef UF_ALLOC_HAZARD_H
 #define UF_ALLOC_HAZARD_H
 

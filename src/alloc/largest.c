@@ -8,9 +8,9 @@
 
 static uint32_t last_free(const uf_core *core, const uf_shelf *shelf)
 {
-    return shelf->free.count == 0 ? UF_NO_BLOCK
-                                  : uf__freeset_before(&shelf->free, core->blocks.items,
-                                                       UINT64_MAX, UINT64_MAX);
+    return shelf->free.count == 0
+               ? UF_NO_BLOCK
+               : uf__freeset_before(&shelf->free, core->blocks.items, UINT64_MAX, UINT64_MAX);
 }
 
 uint64_t uf__largest_block_bytes(const uf_core *core, uint32_t pool, int pool_class,
@@ -27,8 +27,7 @@ uint64_t uf__largest_block_bytes(const uf_core *core, uint32_t pool, int pool_cl
 /* The largest request of a class whose block size is at most size_bytes; 0 = none. */
 static uint64_t request_for(const uf_conf *conf, int pool_class, uint64_t size_bytes)
 {
-    uint64_t bytes = size_bytes < UF_REQUEST_LIMIT_BYTES ? size_bytes
-                                                         : UF_REQUEST_LIMIT_BYTES - 1;
+    uint64_t bytes = size_bytes < UF_REQUEST_LIMIT_BYTES ? size_bytes : UF_REQUEST_LIMIT_BYTES - 1;
     if (pool_class == UF_CLASS_SMALL && bytes > UF_SMALL_MAX_BYTES) {
         bytes = UF_SMALL_MAX_BYTES;
     }
@@ -55,12 +54,11 @@ static uint64_t largest_of_shelf(const uf_core *core, const uf_shelf *shelf)
             return 0;
         }
         uint64_t rounded_bytes = uf__round_request(&core->conf, bytes);
-        if (uf__core_search(core, shelf, rounded_bytes, core->conf.is_expandable) !=
-            UF_NO_BLOCK) {
+        if (uf__core_search(core, shelf, rounded_bytes, core->conf.is_expandable) != UF_NO_BLOCK) {
             return bytes;
         }
-        index = uf__freeset_before(&shelf->free, blocks, blocks[index].size_bytes,
-                                   blocks[index].addr);
+        index =
+            uf__freeset_before(&shelf->free, blocks, blocks[index].size_bytes, blocks[index].addr);
     }
     return 0;
 }

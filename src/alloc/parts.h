@@ -13,6 +13,11 @@
 
 #include "alloc/core.h"
 
+/* What one request may take from the block table: one block for the rest of a split, one for a new
+ * segment, two for a mapping's edges. Reserved before the search and again before the driver is
+ * asked. */
+#define UF_BLOCKS_PER_REQUEST 4u
+
 /* A request on its way through the chain. */
 typedef struct uf_request {
     uint64_t bytes;         /* as asked for */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Statistics by key, their resets, and what they say about fragmentation. Owns the sorted list of
+ * Statistics by key, and what they say about fragmentation. Owns the sorted list of
  * keys; knows nothing of how an allocator counts. Pure functions, no lock. */
-#include "alloc/stats.h"
+#include <unfrag/stats.h>
 
 #include <string.h>
 
@@ -116,45 +116,6 @@ bool uf_stats_set(uf_stats *stats, const char *key, int64_t value)
     }
     memcpy((char *)stats + found->offset, &value, sizeof value);
     return true;
-}
-
-static void reset_peak(uf_stat *stat)
-{
-    stat->peak = stat->current;
-}
-
-static void reset_total(uf_stat *stat)
-{
-    stat->allocated = 0;
-    stat->freed = 0;
-}
-
-static void for_each_stat(uf_stats *stats, void (*change)(uf_stat *stat))
-{
-#define CHANGE(name, unit, text)     \
-    change(&stats->name.all);        \
-    change(&stats->name.small_pool); \
-    change(&stats->name.large_pool);
-    UF_STATS_GROUP_LIST(CHANGE)
-#undef CHANGE
-#define CHANGE(name, unit, text) change(&stats->name);
-    UF_STATS_OVERSIZE_LIST(CHANGE)
-#undef CHANGE
-}
-
-void uf__stats_reset_peaks(uf_stats *stats)
-{
-    for_each_stat(stats, reset_peak);
-}
-
-void uf__stats_reset_totals(uf_stats *stats)
-{
-    for_each_stat(stats, reset_total);
-    stats->num_alloc_retries = 0;
-    stats->num_ooms = 0;
-    stats->num_sync_all_streams = 0;
-    stats->num_device_alloc = 0;
-    stats->num_device_free = 0;
 }
 
 static double share_of(int64_t part, int64_t whole)

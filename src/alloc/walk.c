@@ -21,11 +21,11 @@ static void copy_blocks(uf_walk_copy *copy, const uf_core *core, const uf_layout
     uint32_t index = from->first_block;
     for (uint32_t i = 0; i < from->block_count; i++) {
         const uf_block *block = uf__core_block(core, index);
-        copy->blocks[copy->block_count++] = (uf_block_info){.addr = block->addr,
-                                                            .size_bytes = block->size_bytes,
-                                                            .requested_bytes =
-                                                                block->requested_bytes,
-                                                            .state = state_of(block)};
+        copy->blocks[copy->block_count++] =
+            (uf_block_info){.addr = block->addr,
+                            .size_bytes = block->size_bytes,
+                            .requested_bytes = block->requested_bytes,
+                            .state = state_of(block)};
         index = block->next;
     }
 }
@@ -41,9 +41,9 @@ uf_status uf__walk_copy_init(uf_walk_copy *copy, const uf_core *core)
     for (uint32_t i = 0; i < layout.segment_count; i++) {
         block_count += layout.segments[i].block_count;
     }
-    *copy = (uf_walk_copy){.segments = calloc((size_t)layout.segment_count + 1,
-                                              sizeof *copy->segments),
-                           .blocks = calloc((size_t)block_count + 1, sizeof *copy->blocks)};
+    *copy =
+        (uf_walk_copy){.segments = calloc((size_t)layout.segment_count + 1, sizeof *copy->segments),
+                       .blocks = calloc((size_t)block_count + 1, sizeof *copy->blocks)};
     if (copy->segments == NULL || copy->blocks == NULL) {
         uf__walk_copy_fini(copy);
         uf__layout_fini(&layout);

@@ -50,9 +50,8 @@ static uf_status take(uf_sim *sim, uint64_t size_bytes)
 static uf_status memory_info(void *context, uint64_t *free_bytes, uint64_t *total_bytes)
 {
     const uf_sim *sim = context;
-    *free_bytes = sim->in_use_bytes < sim->capacity_bytes
-                      ? sim->capacity_bytes - sim->in_use_bytes
-                      : 0;
+    *free_bytes =
+        sim->in_use_bytes < sim->capacity_bytes ? sim->capacity_bytes - sim->in_use_bytes : 0;
     *total_bytes = sim->total_bytes;
     return UF_OK;
 }
@@ -116,16 +115,14 @@ static uf_status pages_map(void *context, uint64_t addr, uint64_t size_bytes, ui
     uint64_t count = size_bytes / page_bytes;
     bool is_good = charge(sim, UF_COST_CREATE, page_bytes, count);
     is_good = charge(sim, UF_COST_MAP, page_bytes, count) && is_good;
-    int64_t access_ns = count == 1
-                            ? uf__cost_ns(UF_COST_ACCESS, page_bytes)
-                            : uf__cost_ns(UF_COST_ACCESS_EACH, page_bytes) * (int64_t)count;
+    int64_t access_ns = count == 1 ? uf__cost_ns(UF_COST_ACCESS, page_bytes)
+                                   : uf__cost_ns(UF_COST_ACCESS_EACH, page_bytes) * (int64_t)count;
     sim->call_count++;
     sim->call_ns += access_ns;
     return is_good ? take(sim, size_bytes) : UF_ERROR_DEVICE;
 }
 
-static uf_status pages_unmap(void *context, uint64_t addr, uint64_t size_bytes,
-                             uint64_t page_bytes)
+static uf_status pages_unmap(void *context, uint64_t addr, uint64_t size_bytes, uint64_t page_bytes)
 {
     (void)addr;
     uf_sim *sim = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A device without memory: addresses, a capacity, streams whose work is done when told, and the cost
- * of every driver call. It knows nothing of allocators. One user at a time, but for
+ * A device without memory: addresses, a capacity, streams whose work is done when told, and the
+ * cost of every driver call. It knows nothing of allocators. One user at a time, but for
  * uf__sim_synchronize, which any thread may call meanwhile. */
 #ifndef UF_DEVICE_SIM_H
 #define UF_DEVICE_SIM_H
@@ -21,17 +21,17 @@ typedef bool (*uf_sim_address_hook)(void *context, uint64_t size_bytes, bool is_
 typedef void (*uf_sim_release_hook)(void *context, uint64_t addr, uint64_t size_bytes);
 
 struct uf_sim {
-    uf_device device; /* pass &sim.device to an allocator */
+    uf_device device;        /* pass &sim.device to an allocator */
     uint64_t capacity_bytes; /* what the driver can hand out */
     uint64_t total_bytes;    /* nominal memory */
     uint64_t in_use_bytes;
-    uint64_t next_addr; /* the next fresh address; never reused */
+    uint64_t next_addr;                     /* the next fresh address; never reused */
     uint64_t event_count, event_done_count; /* events up to event_done_count are done */
     uint64_t call_count, sync_count;
     int64_t call_ns;
     uf_sim_address_hook address_hook;
     uf_sim_release_hook release_hook;
-    void *address_context; /* of both */
+    void *address_context;     /* of both */
     uint64_t fail_after_count; /* the N-th call from now fails with UF_ERROR_DEVICE; 0 = never */
 };
 

@@ -16,7 +16,7 @@
 enum { MAX_POOL_CHOICES = 6, MAX_CHANGES = 24 };
 
 /* At most this many events are followed in all; beyond it the best result so far stands. */
-static const uint64_t EVENT_BUDGET = 400u * 1000u * 1000u;
+static const uint64_t EVENT_BUDGET = 200u * 1000u * 1000u;
 
 typedef struct uf_inference {
     uf_program *program;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "alloc/rounding.h"
+#include "base/addrmap.h"
 #include "replay/ranges.h"
 
 /* Where a range at the start comes from: a final segment (its index), or a release (event index). */
@@ -24,6 +25,7 @@ typedef struct uf_rebuild {
     uf_ranges ranges;
     uf_survivor *survivors; /* by address */
     uint32_t *survivor_of_alloc; /* index + 1, 0 = none */
+    uf_addrmap final_blocks;     /* index into trace->blocks by address */
 } uf_rebuild;
 
 static bool is_release(const uf_event *event)
@@ -255,23 +257,30 @@ static bool add_block(uf_start *start, uf_start_segment *segment, const uf_adopt
 }
 
 /* The requested size that a block free all along still shows at the end. */
-static uint64_t stale_requested(const uf_program *program, uint64_t addr, uint64_t size_bytes)
+static uint64_t stale_requested(const uf_rebuild *rebuild, uint64_t addr, uint64_t size_bytes)
 {
+    const uint32_t *found = uf__addrmap_find(&rebuild->final_blocks, addr);
+    const uf_trace_block *block =
+        found == NULL ? NULL : &rebuild->program->trace->blocks[*found];
+    return block != NULL && block->size_bytes == size_bytes ? block->requested_bytes : 0;
+}
+
+/* Final blocks by address. */
+static bool index_final(uf_rebuild *rebuild)
+{
+    const uf_program *program = rebuild->program;
     const uf_trace *trace = program->trace;
+    bool is_good = true;
     for (uint32_t s = 0; s < trace->segment_count; s++) {
         const uf_trace_segment *segment = &trace->segments[s];
-        if (segment->device != program->device || addr < segment->addr ||
-            addr >= segment->addr + segment->total_bytes) {
-            continue;
-        }
-        for (uint32_t b = 0; b < segment->block_count; b++) {
-            const uf_trace_block *block = &trace->blocks[segment->first_block + b];
-            if (block->addr == addr && block->size_bytes == size_bytes) {
-                return block->requested_bytes;
-            }
+        for (uint32_t b = 0;
+             segment->device == program->device && b < segment->block_count && is_good; b++) {
+            uint64_t at = segment->first_block + b;
+            is_good = at <= UINT32_MAX && uf__addrmap_set(&rebuild->final_blocks,
+                                                          trace->blocks[at].addr, (uint32_t)at);
         }
     }
-    return 0;
+    return is_good;
 }
 
 static bool fill_segment(uf_rebuild *rebuild, uf_start *start, uf_start_segment *segment)
@@ -286,7 +295,7 @@ static bool fill_segment(uf_rebuild *rebuild, uf_start *start, uf_start_segment 
         if (next > at) {
             uf_adopt_block gap = {.addr = at,
                                   .size_bytes = next - at,
-                                  .requested_bytes = stale_requested(program, at, next - at),
+                                  .requested_bytes = stale_requested(rebuild, at, next - at),
                                   .life = UF_LIFE_FREE,
                                   .is_mapped = true};
             if (!add_block(start, segment, &gap, UF_NONE, false)) {
@@ -342,11 +351,13 @@ uf_status uf__rebuild(uf_program *program)
     bool is_good = find_ranges(&rebuild);
     if (is_good && (rebuild.ranges.count > 0 || program->start_count > 0)) {
         start = calloc(1, sizeof *start);
-        is_good = start != NULL && list_survivors(&rebuild) && rebuild_start(&rebuild, start);
+        is_good = start != NULL && list_survivors(&rebuild) && index_final(&rebuild) &&
+                  rebuild_start(&rebuild, start);
     }
     uf__ranges_fini(&rebuild.ranges);
     free(rebuild.survivors);
     free(rebuild.survivor_of_alloc);
+    uf__addrmap_fini(&rebuild.final_blocks);
     if (!is_good) {
         uf__start_destroy(start);
         return UF_ERROR_HOST_MEMORY;

@@ -35,8 +35,8 @@ bool uf__builder_block(uf_builder *builder, const uf_trace_block *block);
 bool uf__builder_annotation(uf_builder *builder, const uf_annotation *annotation);
 
 /* A reader that holds its events in one malloc'ed array, in device order, hands it over whole
- * (transferred) before any uf__builder_event; uf__builder_extend then gives the next count events to
- * the device opened last. Both return false when the calls come in the wrong order. */
+ * (transferred) before any uf__builder_event; uf__builder_extend then gives the next count events
+ * to the device opened last. Both return false when the calls come in the wrong order. */
 bool uf__builder_adopt_events(uf_builder *builder, uf_event *events, uint64_t count);
 bool uf__builder_extend(uf_builder *builder, uint64_t count);
 

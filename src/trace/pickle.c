@@ -270,6 +270,7 @@ static inline uf__value cached_string(uf__pickle *machine, const uint8_t *text, 
 {
     uint64_t bytes;
     memcpy(&bytes, text, 8);
+    bytes = le64toh(bytes);
     bytes &= length == 0 ? 0 : UINT64_MAX >> (64 - 8 * length);
     uint64_t hash = (bytes ^ length) * UINT64_C(0x9e3779b97f4a7c15);
     *slot = &machine->cache[hash >> 55];

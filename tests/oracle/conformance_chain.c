@@ -65,6 +65,22 @@ static void lowering_max_split_size_is_a_hazard(const model_vtable *vtable)
     bench_fini(&b);
 }
 
+/* Without ever lowering the option: expandable mode splits old oversize blocks (2.4 rule 2). */
+static void switching_to_expandable_is_a_hazard(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "max_split_size_mb:64");
+    bench_limit(&b, 120 * BENCH_MIB);
+    uint64_t addr = bench_alloc(&b, 80 * BENCH_MIB);
+    bench_free(&b, addr);
+    bench_conf(&b, "max_split_size_mb:64,expandable_segments:True");
+    ck_assert_uint_eq(bench_alloc(&b, 70 * BENCH_MIB), addr);
+    ck_assert_uint_eq(bench_alloc(&b, 10 * BENCH_MIB), addr + 70 * BENCH_MIB);
+    bench_free(&b, addr);
+    ck_assert_int_eq(bench_refuse(&b, 75 * BENCH_MIB), UF_ERROR_HAZARD);
+    bench_fini(&b);
+}
+
 static void oom_event_has_the_rounded_request(const model_vtable *vtable)
 {
     bench b;
@@ -191,6 +207,8 @@ const conformance_case conformance_chain[] = {
      flush_completes_but_does_not_search},
     {"request_inside_a_redirection_fails_without_a_flush", redirection_skips_the_flush},
     {"lowering_max_split_size_is_reported_as_a_hazard", lowering_max_split_size_is_a_hazard},
+    {"switching_to_expandable_with_max_split_size_is_a_hazard",
+     switching_to_expandable_is_a_hazard},
     {"oom_event_has_the_rounded_request", oom_event_has_the_rounded_request},
     {"fraction_outside_0_to_1_is_refused", fraction_outside_0_to_1_is_refused},
     {"unknown_address_is_refused", unknown_address_is_refused},

@@ -204,10 +204,19 @@ static void oversize_is_released_in_a_redirection(const model_vtable *vtable)
     bench_limit(&b, 150 * BENCH_MIB);
     bench_pool_create(&b, 1, false, false);
     bench_pool_begin(&b, 1);
-    uint64_t addr = bench_alloc(&b, 100 * BENCH_MIB);
-    bench_free(&b, addr);
+    uint64_t one = bench_alloc(&b, 68 * BENCH_MIB);
+    uint64_t two = bench_alloc(&b, 72 * BENCH_MIB);
+    bench_free(&b, one);
+    bench_free(&b, two);
+    ck_assert_int_eq(bench_refuse(&b, 142 * BENCH_MIB), UF_ERROR_OUT_OF_MEMORY);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 2); /* 140 of 142 MiB */
+    one = bench_alloc(&b, 68 * BENCH_MIB);
+    two = bench_alloc(&b, 72 * BENCH_MIB);
+    bench_free(&b, one);
+    bench_free(&b, two);
     (void)bench_alloc(&b, 130 * BENCH_MIB);
-    ck_assert_uint_eq(bench_last(&b, UF_ACTION_SEGMENT_FREE)->addr, addr);
+    ck_assert_uint_eq(bench_count(&b, UF_ACTION_SEGMENT_FREE), 4);
+    ck_assert_uint_eq(bench_last(&b, UF_ACTION_SEGMENT_FREE)->addr, one); /* the largest first */
     ck_assert_int_eq(bench_stat(&b, STAT_NUM_ALLOC_RETRIES), 0);
     bench_pool_end(&b, 1);
     bench_fini(&b);

@@ -1,134 +1,172 @@
 /* SPDX-License-Identifier: MIT
  *
- * The running statistics. */
+ * The arithmetic of running statistics and their resets, seen through the statistics derived from
+ * them. */
 #include "alloc/counters.h"
 
-#include <stdint.h>
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
 
-#include "unit/suite.h"
+#include "alloc/core.h"
 
-START_TEST(an_increase_raises_current_total_and_peak_of_its_class)
+static uf_core core;
+
+static uf_stats derive(void)
 {
-    uf_counters counters = {0};
-    uf__counter_increase(&counters, UF_COUNTER_ACTIVE_BYTES, UF_CLASS_LARGE, 100);
-    uf__counter_decrease(&counters, UF_COUNTER_ACTIVE_BYTES, UF_CLASS_LARGE, 70);
-    uf__counter_increase(&counters, UF_COUNTER_ACTIVE_BYTES, UF_CLASS_LARGE, 20);
-    const uf_counter *counter = &counters.counters[UF_COUNTER_ACTIVE_BYTES];
-    ck_assert_int_eq(counter->of[UF_CLASS_LARGE].current, 50);
-    ck_assert_int_eq(counter->of[UF_CLASS_LARGE].peak, 100);
-    ck_assert_int_eq(counter->of[UF_CLASS_LARGE].allocated, 120);
-    ck_assert_int_eq(counter->of[UF_CLASS_SMALL].peak, 0);
-    ck_assert_int_eq(counter->peak_all, 100);
+    uf_stats stats;
+    uf__core_stats(&core, &stats);
+    return stats;
+}
+
+START_TEST(one_statistic_counts_up_down_and_its_peak)
+{
+    memset(&core, 0, sizeof core);
+    uf_counters *counters = &core.counters;
+    uf__counter_increase(counters, UF_COUNTER_ALLOCATED_BYTES, UF_CLASS_SMALL, 10);
+    uf__counter_increase(counters, UF_COUNTER_ALLOCATED_BYTES, UF_CLASS_SMALL, 5);
+    uf__counter_decrease(counters, UF_COUNTER_ALLOCATED_BYTES, UF_CLASS_SMALL, 12);
+    uf__counter_increase(counters, UF_COUNTER_ALLOCATED_BYTES, UF_CLASS_SMALL, 2);
+    uf_stat stat = derive().allocated_bytes.small_pool;
+    ck_assert_int_eq(stat.current, 5);
+    ck_assert_int_eq(stat.peak, 15);
+    ck_assert_int_eq(stat.allocated, 17);
+    ck_assert_int_eq(stat.freed, 12);
+    ck_assert_int_eq(derive().allocated_bytes.large_pool.allocated, 0);
 }
 END_TEST
 
-START_TEST(the_peak_of_both_classes_is_not_the_sum_of_their_peaks)
+START_TEST(the_peak_of_all_is_not_the_sum_of_the_peaks)
 {
-    uf_counters counters = {0};
-    uf__counter_increase(&counters, UF_COUNTER_SEGMENT, UF_CLASS_SMALL, 5);
-    uf__counter_decrease(&counters, UF_COUNTER_SEGMENT, UF_CLASS_SMALL, 4);
-    uf__counter_increase(&counters, UF_COUNTER_SEGMENT, UF_CLASS_LARGE, 6);
-    ck_assert_int_eq(counters.counters[UF_COUNTER_SEGMENT].peak_all, 7);
-    ck_assert_int_eq(uf__counter_all(&counters, UF_COUNTER_SEGMENT), 7);
+    memset(&core, 0, sizeof core);
+    uf_counters *counters = &core.counters;
+    uf__counter_increase(counters, UF_COUNTER_ACTIVE_BYTES, UF_CLASS_SMALL, 10);
+    uf__counter_decrease(counters, UF_COUNTER_ACTIVE_BYTES, UF_CLASS_SMALL, 10);
+    uf__counter_increase(counters, UF_COUNTER_ACTIVE_BYTES, UF_CLASS_LARGE, 7);
+    uf_stats stats = derive();
+    ck_assert_int_eq(stats.active_bytes.small_pool.peak, 10);
+    ck_assert_int_eq(stats.active_bytes.large_pool.peak, 7);
+    ck_assert_int_eq(stats.active_bytes.all.peak, 10);
+    ck_assert_int_eq(stats.active_bytes.all.allocated, 17);
+    ck_assert_int_eq(stats.active_bytes.all.freed, 10);
+    ck_assert_int_eq(stats.active_bytes.all.current, 7);
 }
 END_TEST
 
-START_TEST(counters_do_not_touch_each_other)
+START_TEST(a_single_statistic_counts_by_one)
 {
-    uf_counters counters = {0};
-    for (int id = 0; id < UF_COUNTER_COUNT; id++) {
-        uf__counter_increase(&counters, (uf_counter_id)id, id % 2, (uint64_t)id + 1);
-    }
-    for (int id = 0; id < UF_COUNTER_COUNT; id++) {
-        ck_assert_int_eq(counters.counters[id].of[id % 2].current, id + 1);
-        ck_assert_int_eq(counters.counters[id].of[1 - id % 2].current, 0);
-        ck_assert_int_eq(counters.counters[id].peak_all, id + 1);
-    }
+    memset(&core, 0, sizeof core);
+    uf__counter_single_increase(&core.counters.oversize_segments);
+    uf__counter_single_increase(&core.counters.oversize_segments);
+    uf__counter_single_decrease(&core.counters.oversize_segments);
+    uf_stat stat = derive().oversize_segments;
+    ck_assert_int_eq(stat.current, 1);
+    ck_assert_int_eq(stat.peak, 2);
+    ck_assert_int_eq(stat.allocated, 2);
+    ck_assert_int_eq(stat.freed, 1);
 }
 END_TEST
 
-START_TEST(a_single_counter_counts_one_by_one)
+/* Every statistic differs from every other. */
+static void count_differently(void)
 {
-    uf_counter_class counter = {0};
-    uf__counter_single_increase(&counter);
-    uf__counter_single_increase(&counter);
-    uf__counter_single_decrease(&counter);
-    uf__counter_single_increase(&counter);
-    ck_assert_int_eq(counter.current, 2);
-    ck_assert_int_eq(counter.peak, 2);
-    ck_assert_int_eq(counter.allocated, 3);
-}
-END_TEST
-
-static uf_counters filled(void)
-{
-    uf_counters counters = {.num_alloc_retries = 1,
-                            .num_ooms = 2,
-                            .num_sync_all_streams = 3,
-                            .num_device_alloc = 4,
-                            .num_device_free = 5};
-    for (int id = 0; id < UF_COUNTER_COUNT; id++) {
+    memset(&core, 0, sizeof core);
+    uf_counters *counters = &core.counters;
+    for (uint64_t id = 0; id < UF_COUNTER_COUNT; id++) {
         for (int c = 0; c < UF_CLASS_COUNT; c++) {
-            uf__counter_increase(&counters, (uf_counter_id)id, c, 10);
-            uf__counter_decrease(&counters, (uf_counter_id)id, c, 7);
+            uint64_t step = 100 * (id + 1) + 10 * (uint64_t)c;
+            uf__counter_increase(counters, (uf_counter_id)id, c, 5 * step);
+            uf__counter_decrease(counters, (uf_counter_id)id, c, 3 * step);
+            uf__counter_increase(counters, (uf_counter_id)id, c, step);
         }
     }
-    uf_counter_class *singles[] = {&counters.oversize_allocations, &counters.oversize_segments};
-    for (int i = 0; i < 2; i++) {
-        uf__counter_single_increase(singles[i]);
-        uf__counter_single_increase(singles[i]);
-        uf__counter_single_decrease(singles[i]);
+    for (int i = 0; i < 9; i++) {
+        uf__counter_single_increase(&counters->oversize_allocations);
+        uf__counter_single_increase(&counters->oversize_segments);
     }
-    return counters;
+    uf__counter_single_decrease(&counters->oversize_allocations);
+    counters->num_alloc_retries = 1;
+    counters->num_ooms = 2;
+    counters->num_sync_all_streams = 3;
+    counters->num_device_alloc = 4;
+    counters->num_device_free = 5;
+    core.max_split_size_at_start = 77;
 }
 
-START_TEST(a_reset_of_peaks_makes_each_the_current_value)
+static bool ends_with(const char *text, const char *end)
 {
-    uf_counters counters = filled();
-    ck_assert_int_eq(counters.counters[0].peak_all, 13);
-    uf__counters_reset_peak(&counters);
-    for (int id = 0; id < UF_COUNTER_COUNT; id++) {
-        ck_assert_int_eq(counters.counters[id].of[0].peak, 3);
-        ck_assert_int_eq(counters.counters[id].of[1].peak, 3);
-        ck_assert_int_eq(counters.counters[id].peak_all, 6);
-        ck_assert_int_eq(counters.counters[id].of[0].allocated, 10);
+    size_t length = strlen(text);
+    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
+}
+
+START_TEST(resetting_peaks_makes_every_peak_the_current_value)
+{
+    count_differently();
+    uf_stats before = derive();
+    uf__counters_reset_peak(&core.counters);
+    uf_stats after = derive();
+    for (size_t i = 0; i < uf_stats_count(); i++) {
+        const char *key;
+        int64_t value, expected;
+        ck_assert(uf_stats_entry(&after, i, &key, &value));
+        /* allocated, current, freed, peak: current stands two places ahead of peak. */
+        ck_assert(uf_stats_entry(&before, ends_with(key, ".peak") ? i - 2 : i, NULL, &expected));
+        ck_assert_msg(value == expected, "%s", key);
     }
-    ck_assert_int_eq(counters.oversize_allocations.peak, 1);
-    ck_assert_int_eq(counters.oversize_segments.peak, 1);
-    ck_assert_int_eq(counters.num_device_alloc, 4);
 }
 END_TEST
 
-START_TEST(a_reset_of_totals_leaves_current_and_peak)
+START_TEST(resetting_totals_leaves_current_peak_and_max_split_size)
 {
-    uf_counters counters = filled();
-    uf__counters_reset_accumulated(&counters);
-    for (int id = 0; id < UF_COUNTER_COUNT; id++) {
-        const uf_counter_class *own = &counters.counters[id].of[0];
-        ck_assert_int_eq(own->current, 3);
-        ck_assert_int_eq(own->peak, 10);
-        ck_assert_int_eq(own->allocated, 0);
-        ck_assert_int_eq(own->allocated - own->current + own->freed_base, 0);
+    count_differently();
+    uf_stats before = derive();
+    uf__counters_reset_accumulated(&core.counters);
+    uf_stats after = derive();
+    for (size_t i = 0; i < uf_stats_count(); i++) {
+        const char *key;
+        int64_t value, expected;
+        ck_assert(uf_stats_entry(&after, i, &key, &value));
+        ck_assert(uf_stats_entry(&before, i, NULL, &expected));
+        if (ends_with(key, ".allocated") || ends_with(key, ".freed") ||
+            strncmp(key, "num_", 4) == 0) {
+            expected = 0;
+        }
+        ck_assert_msg(value == expected, "%s", key);
     }
-    ck_assert_int_eq(counters.oversize_allocations.allocated, 0);
-    ck_assert_int_eq(counters.oversize_allocations.current, 1);
-    ck_assert_int_eq(counters.num_alloc_retries, 0);
-    ck_assert_int_eq(counters.num_ooms, 0);
-    ck_assert_int_eq(counters.num_sync_all_streams, 0);
-    ck_assert_int_eq(counters.num_device_alloc, 0);
-    ck_assert_int_eq(counters.num_device_free, 0);
+}
+END_TEST
+
+START_TEST(what_is_counted_after_a_reset_starts_at_nothing)
+{
+    count_differently();
+    uf__counters_reset_accumulated(&core.counters);
+    uf__counters_reset_peak(&core.counters);
+    uf__counter_increase(&core.counters, UF_COUNTER_ACTIVE, UF_CLASS_LARGE, 3);
+    uf__counter_decrease(&core.counters, UF_COUNTER_ACTIVE, UF_CLASS_LARGE, 4);
+    uf_stats stats = derive();
+    ck_assert_int_eq(stats.active.large_pool.allocated, 3);
+    ck_assert_int_eq(stats.active.large_pool.freed, 4);
+    ck_assert_int_eq(stats.active.large_pool.current, 3 * 310 - 1);
+    ck_assert_int_eq(stats.active.large_pool.peak, 3 * 310 + 3);
 }
 END_TEST
 
 int main(void)
 {
-    return suite_run("counters", (const TTest *const[]){
-                                     an_increase_raises_current_total_and_peak_of_its_class,
-                                     the_peak_of_both_classes_is_not_the_sum_of_their_peaks,
-                                     counters_do_not_touch_each_other,
-                                     a_single_counter_counts_one_by_one,
-                                     a_reset_of_peaks_makes_each_the_current_value,
-                                     a_reset_of_totals_leaves_current_and_peak,
-                                     NULL,
-                                 });
+    TCase *arithmetic = tcase_create("arithmetic");
+    tcase_add_test(arithmetic, one_statistic_counts_up_down_and_its_peak);
+    tcase_add_test(arithmetic, the_peak_of_all_is_not_the_sum_of_the_peaks);
+    tcase_add_test(arithmetic, a_single_statistic_counts_by_one);
+    TCase *resets = tcase_create("resets");
+    tcase_add_test(resets, resetting_peaks_makes_every_peak_the_current_value);
+    tcase_add_test(resets, resetting_totals_leaves_current_peak_and_max_split_size);
+    tcase_add_test(resets, what_is_counted_after_a_reset_starts_at_nothing);
+    Suite *suite = suite_create("counters");
+    suite_add_tcase(suite, arithmetic);
+    suite_add_tcase(suite, resets);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

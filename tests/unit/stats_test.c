@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Statistics by key, their arithmetic and resets, and what they say about fragmentation. */
-#include "alloc/stats.h"
+ * Statistics by key, and what they say about fragmentation. */
+#include <unfrag/stats.h>
 
 #include <check.h>
 #include <stdlib.h>
@@ -74,72 +74,6 @@ START_TEST(keys_name_the_field_they_say)
     ck_assert(!uf_stats_find(&stats, "zzz", &value));
     ck_assert_int_eq(value, 9);
     ck_assert(!uf_stats_set(&stats, "num_oom_rejections", 1));
-}
-END_TEST
-
-START_TEST(one_statistic_counts_up_down_and_its_peak)
-{
-    uf_stat stat = {0};
-    uf__stat_increase(&stat, 10);
-    uf__stat_increase(&stat, 5);
-    uf__stat_decrease(&stat, 12);
-    uf__stat_increase(&stat, 2);
-    ck_assert_int_eq(stat.current, 5);
-    ck_assert_int_eq(stat.peak, 15);
-    ck_assert_int_eq(stat.allocated, 17);
-    ck_assert_int_eq(stat.freed, 12);
-}
-END_TEST
-
-static uf_stats numbered_stats(void)
-{
-    uf_stats stats = {0};
-    for (size_t i = 0; i < uf_stats_count(); i++) {
-        const char *key;
-        ck_assert(uf_stats_entry(&stats, i, &key, NULL));
-        ck_assert(uf_stats_set(&stats, key, (int64_t)i + 1000));
-    }
-    return stats;
-}
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text);
-    return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
-}
-
-START_TEST(resetting_peaks_makes_every_peak_the_current_value)
-{
-    uf_stats before = numbered_stats();
-    uf_stats after = before;
-    uf__stats_reset_peaks(&after);
-    for (size_t i = 0; i < uf_stats_count(); i++) {
-        const char *key;
-        int64_t value, expected;
-        ck_assert(uf_stats_entry(&after, i, &key, &value));
-        /* allocated, current, freed, peak: current stands two places ahead of peak. */
-        ck_assert(uf_stats_entry(&before, ends_with(key, ".peak") ? i - 2 : i, NULL, &expected));
-        ck_assert_msg(value == expected, "%s", key);
-    }
-}
-END_TEST
-
-START_TEST(resetting_totals_leaves_current_peak_and_max_split_size)
-{
-    uf_stats before = numbered_stats();
-    uf_stats after = before;
-    uf__stats_reset_totals(&after);
-    for (size_t i = 0; i < uf_stats_count(); i++) {
-        const char *key;
-        int64_t value, expected;
-        ck_assert(uf_stats_entry(&after, i, &key, &value));
-        ck_assert(uf_stats_entry(&before, i, NULL, &expected));
-        if (ends_with(key, ".allocated") || ends_with(key, ".freed") ||
-            strncmp(key, "num_", 4) == 0) {
-            expected = 0;
-        }
-        ck_assert_msg(value == expected, "%s", key);
-    }
 }
 END_TEST
 
@@ -243,9 +177,6 @@ int main(void)
     tcase_add_test(keys, there_are_122_keys_in_sorted_order);
     tcase_add_test(keys, every_key_leads_to_a_number_of_its_own);
     tcase_add_test(keys, keys_name_the_field_they_say);
-    tcase_add_test(keys, one_statistic_counts_up_down_and_its_peak);
-    tcase_add_test(keys, resetting_peaks_makes_every_peak_the_current_value);
-    tcase_add_test(keys, resetting_totals_leaves_current_peak_and_max_split_size);
     TCase *fragmentation = tcase_create("fragmentation");
     tcase_add_test(fragmentation, fragmentation_is_told_apart_by_cause);
     tcase_add_test(fragmentation, the_alarm_rings_from_its_share_of_reserved_on);

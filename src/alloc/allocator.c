@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The public allocator: making and ending it, handing memory out and taking it back, limits and
+ * settings. Everything but `options` is guarded by the allocator's mutex. */
+#include "alloc/allocator_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/hazard.h"
+#include "alloc/largest.h"
+#include "alloc/rounding.h"
+#include "base/error.h"
+
+static const int32_t DEVICE_INDEX_MAX = 1023; /* a snapshot has a list for each device below */
+
+typedef struct size_text {
+    char text[UF_SIZE_TEXT_CAPACITY];
+} size_text;
+
+static const char *size(size_text *text, uint64_t bytes)
+{
+    return uf__size_format(text->text, sizeof text->text, bytes);
+}
+
+static bool can_map(const uf_device *device)
+{
+    return device->range_reserve != NULL && device->range_release != NULL &&
+           device->pages_map != NULL && device->pages_unmap != NULL && device->stream_wait != NULL;
+}
+
+static uf_status check_device(const uf_device *device, uf_error *error)
+{
+    if (device == NULL || device->struct_size_bytes < sizeof *device) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "an allocator needs a device whose struct_size_bytes is at least %zu",
+                             sizeof *device);
+    }
+    if (device->memory_info == NULL || device->segment_create == NULL ||
+        device->segment_destroy == NULL || device->event_record == NULL ||
+        device->event_query == NULL || device->event_wait == NULL) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "the device lacks a function that every device must have: "
+                             "memory_info, segment_create, segment_destroy, event_record, "
+                             "event_query, event_wait");
+    }
+    return UF_OK;
+}
+
+static uf_status check_options(const uf_allocator_options *options, uf_error *error)
+{
+    if (options->policy == UF_POLICY_UNFRAG) {
+        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
+                             "the policy UF_POLICY_UNFRAG (%d) is not in this version; use "
+                             "UF_POLICY_TORCH (%d)",
+                             (int)UF_POLICY_UNFRAG, (int)UF_POLICY_TORCH);
+    }
+    if (options->policy != UF_POLICY_DEFAULT && options->policy != UF_POLICY_TORCH) {
+        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
+                             "there is no policy %d; use UF_POLICY_TORCH (%d)",
+                             (int)options->policy, (int)UF_POLICY_TORCH);
+    }
+    if (options->device_index < 0 || options->device_index > DEVICE_INDEX_MAX) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "a device_index of %" PRId32 " was given; it is from 0 to %" PRId32,
+                             options->device_index, DEVICE_INDEX_MAX);
+    }
+    if (!(options->fraction >= 0.0 && options->fraction <= 1.0)) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "a fraction of %g was given; it is a share of the device's memory "
+                             "above 0 and up to 1, or 0 for none",
+                             options->fraction);
+    }
+    if (options->fraction != 0.0 && options->limit_bytes != 0) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "both a limit of %" PRIu64 " bytes and a fraction of %g were given; "
+                             "give one",
+                             options->limit_bytes, options->fraction);
+    }
+    return check_device(options->device, error);
+}
+
+/* What a string that was accepted asks for and an allocator or its device cannot do. */
+static uf_status check_conf(const uf_conf *conf, const uf_device *device, uf_error *error)
+{
+    if (conf->is_async_backend) {
+        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
+                             "backend:cudaMallocAsync is the driver's allocator, not this one; "
+                             "leave it out");
+    }
+    if (conf->is_expandable && !can_map(device)) {
+        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
+                             "expandable_segments:True needs a device that can map pages, and this "
+                             "one lacks one of range_reserve, range_release, pages_map, "
+                             "pages_unmap, stream_wait");
+    }
+    return UF_OK;
+}
+
+static void on_event(void *context, uf_action action, uint64_t addr, uint64_t size_bytes,
+                     uint64_t stream)
+{
+    const uf_allocator *allocator = context;
+    const uf_allocator_event event = {action, addr, size_bytes, stream};
+    allocator->options.on_event(allocator->options.event_context, &event);
+}
+
+static uf_status mutex_init(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attributes;
+    if (pthread_mutexattr_init(&attributes) != 0) {
+        return UF_ERROR_HOST_MEMORY;
+    }
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
+    int code = pthread_mutex_init(mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    return code == 0 ? UF_OK : UF_ERROR_HOST_MEMORY;
+}
+
+static uf_status core_init(uf_allocator *allocator, const uf_conf *conf)
+{
+    const uf_allocator_options *options = &allocator->options;
+    uf_core_config config = {.device = options->device,
+                             .conf = conf,
+                             .limit_bytes = options->limit_bytes,
+                             .event_hook = options->on_event != NULL ? on_event : NULL,
+                             .event_context = allocator};
+    uf_status status = uf__core_init(&allocator->core, &config);
+    if (status == UF_OK && options->fraction != 0.0) {
+        status = uf__core_fraction_set(&allocator->core, options->fraction);
+    }
+    return status;
+}
+
+uf_status uf_allocator_create(const uf_allocator_options *given, uf_allocator **allocator,
+                              uf_error *error)
+{
+    uf_allocator_options options;
+    if (given == NULL || allocator == NULL || !uf__take_struct(&options, sizeof options, given)) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "uf_allocator_create: options or allocator is NULL, or "
+                             "options.struct_size_bytes is not sizeof(uf_allocator_options), %zu",
+                             sizeof options);
+    }
+    uf_conf conf;
+    uf__conf_init(&conf);
+    uf_status status = check_options(&options, error);
+    const char *text = options.conf != NULL ? options.conf : "";
+    const uf_conf_reading reading = {.grammar = UF_CONF_2_11, .is_at_import = true};
+    if (status == UF_OK) {
+        status = uf__conf_read(&conf, text, &reading, NULL, error);
+    }
+    if (status == UF_OK) {
+        status = check_conf(&conf, options.device, error);
+    }
+    if (status != UF_OK) {
+        return status;
+    }
+    uf_allocator *made = calloc(1, sizeof *made);
+    char *kept = strdup(text);
+    if (made == NULL || kept == NULL || mutex_init(&made->mutex) != UF_OK) {
+        free(made);
+        free(kept);
+        return uf__explain_host_memory(error, "making an allocator");
+    }
+    made->options = options;
+    made->options.conf = NULL;
+    made->conf = kept;
+    status = core_init(made, &conf);
+    if (status != UF_OK) {
+        pthread_mutex_destroy(&made->mutex);
+        free(kept);
+        free(made);
+        return uf__explain(error, status, "making an allocator");
+    }
+    *allocator = made;
+    return UF_OK;
+}
+
+void uf_allocator_destroy(uf_allocator *allocator)
+{
+    if (allocator == NULL) {
+        return;
+    }
+    uf_core *core = &allocator->core;
+    while (core->redirection_count != 0 &&
+           uf__core_redirect_end(core, uf__core_redirect_pool(core)) == UF_OK) {
+    }
+    /* Waits for the streams that use freed blocks; a failure leaves the rest to fini. */
+    (void)!uf__core_empty_cache(core);
+    uf__core_fini(core);
+    uf__addrmap_fini(&allocator->blocks);
+    pthread_mutex_destroy(&allocator->mutex);
+    free(allocator->scopes);
+    free(allocator->conf);
+    free(allocator);
+}
+
+static uf_status explain_oom_locked(const uf_allocator *allocator, uint64_t bytes, uint32_t stream,
+                                    uint32_t pool, uf_error *error)
+{
+    const uf_core *core = &allocator->core;
+    uint64_t rounded = uf__round_request(&core->conf, bytes);
+    uint64_t active = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ACTIVE_BYTES);
+    uint64_t allocated = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ALLOCATED_BYTES);
+    int pool_class = uf__is_small(rounded) ? UF_CLASS_SMALL : UF_CLASS_LARGE;
+    uint64_t largest = uf__largest_block_bytes(core, pool, pool_class, stream);
+    bool is_limited = core->limit_bytes != UF_UNLIMITED, is_scoped = core->redirection_count != 0;
+    size_text text[9];
+    return uf__error_set(
+        error, UF_ERROR_OUT_OF_MEMORY,
+        "out of memory: requested %" PRIu64 " bytes (%s) on stream 0x%" PRIx64
+        ", which needs a segment of %s; limit %s, reserved %s, allocated %s, waiting for streams "
+        "%s, cached %s (largest free block for this stream and pool %s), free on the device %s; "
+        "%s%s",
+        bytes, size(&text[0], bytes), core->streams[stream],
+        size(&text[1], uf__segment_bytes(&core->conf, rounded)),
+        is_limited ? size(&text[2], core->limit_bytes) : "none", size(&text[3], core->total_bytes),
+        size(&text[4], allocated), size(&text[5], active - allocated),
+        size(&text[6], core->total_bytes - active), size(&text[7], largest),
+        size(&text[8], uf__core_device_free_bytes(core)),
+        is_scoped ? "close pool scopes, so that the cache can be given back" : "free something",
+        is_limited ? ", or raise the limit" : ", or try expandable_segments:True");
+}
+
+static uf_status explain_alloc_locked(const uf_allocator *allocator, uf_status status,
+                                      uint64_t bytes, uint32_t stream, uint32_t pool,
+                                      uf_error *error)
+{
+    const uf_core *core = &allocator->core;
+    if (status == UF_ERROR_OUT_OF_MEMORY) {
+        return explain_oom_locked(allocator, bytes, stream, pool, error);
+    }
+    if (status == UF_ERROR_HAZARD) {
+        size_text setting;
+        return uf__error_set(error, status,
+                             "a request of %" PRIu64 " bytes would release a piece of a split "
+                             "segment, because max_split_size_mb was lowered to %s while larger "
+                             "pieces existed; PyTorch's behaviour is undefined here. Raise the "
+                             "setting again, or free the segment's other blocks",
+                             bytes, size(&setting, core->conf.max_split_size_bytes));
+    }
+    size_text requested;
+    char what[80];
+    snprintf(what, sizeof what, "allocating %s", size(&requested, bytes));
+    return uf__explain(error, status, what);
+}
+
+static uf_status alloc_locked(uf_allocator *allocator, uint64_t bytes, uint64_t stream_handle,
+                              uint64_t *addr, uf_error *error)
+{
+    uf_core *core = &allocator->core;
+    uint32_t stream = 0, block = UF_NO_BLOCK, pool = uf__scope_pool_locked(allocator);
+    uf_status status = uf__core_process(core);
+    if (status == UF_OK) {
+        status = uf__core_stream(core, stream_handle, &stream);
+    }
+    if (status == UF_OK) {
+        status = uf__core_alloc(core, bytes, stream, pool, &block);
+    }
+    if (status != UF_OK) {
+        return explain_alloc_locked(allocator, status, bytes, stream, pool, error);
+    }
+    uint64_t made_addr = uf__core_block(core, block)->addr;
+    if (!uf__addrmap_set(&allocator->blocks, made_addr, block)) {
+        (void)!uf__core_free(core, block); /* no other stream uses it: cannot fail */
+        return uf__explain_host_memory(error, "noting an address");
+    }
+    *addr = made_addr;
+    return UF_OK;
+}
+
+uf_status uf_alloc(uf_allocator *allocator, uint64_t bytes, uint64_t stream, uint64_t *addr,
+                   uf_error *error)
+{
+    if (addr == NULL) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "uf_alloc: addr is NULL");
+    }
+    if (bytes >= UF_REQUEST_LIMIT_BYTES) {
+        return uf__error_set(error, UF_ERROR_REQUEST_TOO_LARGE,
+                             "%" PRIu64 " bytes were requested, and no request may reach 2^60 "
+                             "(%" PRIu64 "): a size was computed wrongly, perhaps a negative one",
+                             bytes, UF_REQUEST_LIMIT_BYTES);
+    }
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status != UF_OK) {
+        return status;
+    }
+    if (bytes == 0) {
+        *addr = 0;
+    } else {
+        status = alloc_locked(allocator, bytes, stream, addr, error);
+    }
+    uf__allocator_leave(allocator);
+    return status;
+}
+
+static uf_status explain_foreign_locked(const uf_allocator *allocator, uint64_t addr,
+                                        uf_error *error)
+{
+    return uf__error_set(error, UF_ERROR_FOREIGN_POINTER,
+                         "address 0x%" PRIx64 " is not one that this allocator handed out, or it "
+                         "was given back before; %zu addresses are handed out now",
+                         addr, allocator->blocks.count);
+}
+
+uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error)
+{
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status != UF_OK) {
+        return status;
+    }
+    const uint32_t *found = uf__addrmap_find(&allocator->blocks, addr);
+    if (addr != 0 && found == NULL) {
+        status = explain_foreign_locked(allocator, addr, error);
+    } else if (addr != 0) {
+        uint32_t block = *found;
+        (void)uf__addrmap_remove(&allocator->blocks, addr);
+        status = uf__explain(error, uf__core_free(&allocator->core, block), "giving memory back");
+    }
+    uf__allocator_leave(allocator);
+    return status;
+}
+
+uf_status uf_use_on_stream(uf_allocator *allocator, uint64_t addr, uint64_t stream_handle,
+                           uf_error *error)
+{
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status != UF_OK) {
+        return status;
+    }
+    const uint32_t *found = uf__addrmap_find(&allocator->blocks, addr);
+    if (addr != 0 && found == NULL) {
+        status = explain_foreign_locked(allocator, addr, error);
+    } else if (addr != 0) {
+        uint32_t stream;
+        status = uf__core_stream(&allocator->core, stream_handle, &stream);
+        if (status == UF_OK) {
+            status = uf__core_use(&allocator->core, *found, stream);
+        }
+        status = uf__explain(error, status, "noting another stream");
+    }
+    uf__allocator_leave(allocator);
+    return status;
+}
+
+uf_status uf_empty_cache(uf_allocator *allocator, uf_error *error)
+{
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status == UF_OK) {
+        status = uf__explain(error, uf__core_empty_cache(&allocator->core), "emptying the cache");
+        uf__allocator_leave(allocator);
+    }
+    return status;
+}
+
+uf_status uf_limit_set(uf_allocator *allocator, uint64_t limit_bytes, uf_error *error)
+{
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status == UF_OK) {
+        uf__core_limit_set(&allocator->core, limit_bytes == 0 ? UF_UNLIMITED : limit_bytes);
+        uf__allocator_leave(allocator);
+    }
+    return status;
+}
+
+uf_status uf_fraction_set(uf_allocator *allocator, double fraction, uf_error *error)
+{
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status != UF_OK) {
+        return status;
+    }
+    status = uf__core_fraction_set(&allocator->core, fraction);
+    if (status != UF_OK) {
+        uf__error_set(error, status,
+                      "a fraction of %g was given; it is a share of the device's memory from 0 to "
+                      "1",
+                      fraction);
+    }
+    uf__allocator_leave(allocator);
+    return status;
+}
+
+static uf_status check_hazard_locked(const uf_allocator *allocator, const uf_conf *conf,
+                                     uf_error *error)
+{
+    const uf_core *core = &allocator->core;
+    uint64_t wanted = conf->max_split_size_bytes;
+    if (allocator->options.can_lower_split_size || wanted >= core->conf.max_split_size_bytes) {
+        return UF_OK;
+    }
+    uint32_t index = uf__hazard_find(core, wanted);
+    if (index == UF_NO_BLOCK) {
+        return UF_OK;
+    }
+    const uf_block *block = uf__core_block(core, index);
+    size_text piece, whole;
+    return uf__error_set(
+        error, UF_ERROR_HAZARD,
+        "max_split_size_mb cannot become %" PRIu64 " now: %s (%" PRIu64 " bytes) at 0x%" PRIx64
+        " is a piece of a split segment of %s, and PyTorch may then release it as if it were the "
+        "whole. The settings in force stay. Set it before the first allocation, or after this "
+        "segment was freed and the cache emptied",
+        wanted / UF_MIB, size(&piece, block->size_bytes), block->size_bytes, block->addr,
+        size(&whole, uf__hazard_segment_bytes(core, index)));
+}
+
+static uf_status conf_set_locked(uf_allocator *allocator, const char *text, uf_error *error)
+{
+    uf_conf conf = allocator->core.conf;
+    uf_status status = uf__conf_parse(&conf, text, UF_CONF_2_11, error);
+    if (status == UF_OK) {
+        status = check_conf(&conf, allocator->options.device, error);
+    }
+    if (status == UF_OK) {
+        status = check_hazard_locked(allocator, &conf, error);
+    }
+    if (status != UF_OK) {
+        return status;
+    }
+    char *kept = strdup(text);
+    if (kept == NULL) {
+        return uf__explain_host_memory(error, "changing settings");
+    }
+    uf__core_conf_set(&allocator->core, &conf);
+    free(allocator->conf);
+    allocator->conf = kept;
+    return UF_OK;
+}
+
+uf_status uf_conf_set(uf_allocator *allocator, const char *conf, uf_error *error)
+{
+    if (conf == NULL) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "uf_conf_set: conf is NULL; the empty string stands for the defaults");
+    }
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status == UF_OK) {
+        status = conf_set_locked(allocator, conf, error);
+        uf__allocator_leave(allocator);
+    }
+    return status;
+}

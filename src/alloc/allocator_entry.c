@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What every public call begins and ends with: the mutex, the caller's structs, and the texts of
+ * failures that no more is known about than their status. */
+#include "alloc/allocator_parts.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* An error-checking mutex notices a call from inside the callback, instead of waiting for ever. */
+uf_status uf__allocator_enter(uf_allocator *allocator, uf_error *error)
+{
+    if (allocator == NULL) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "the allocator is NULL");
+    }
+    if (pthread_mutex_lock(&allocator->mutex) == EDEADLK) {
+        return uf__error_set(error, UF_ERROR_BUSY,
+                             "an allocator was called from inside its own event callback; note "
+                             "what is needed and call after the callback has returned");
+    }
+    return UF_OK;
+}
+
+void uf__allocator_leave(uf_allocator *allocator)
+{
+    pthread_mutex_unlock(&allocator->mutex);
+}
+
+uf_status uf__explain_host_memory(uf_error *error, const char *what)
+{
+    return uf__error_set(error, UF_ERROR_HOST_MEMORY, "%s: the host has no memory left", what);
+}
+
+uf_status uf__explain(uf_error *error, uf_status status, const char *what)
+{
+    switch (status) {
+    case UF_OK:
+        return UF_OK;
+    case UF_ERROR_HOST_MEMORY:
+        return uf__explain_host_memory(error, what);
+    case UF_ERROR_DEVICE:
+    case UF_ERROR_DEVICE_MEMORY:
+        return uf__error_set(error, status,
+                             "%s: a device call failed (%s); the device may be lost or in a failed "
+                             "state",
+                             what, uf_status_name(status));
+    default:
+        return uf__error_set(error, status, "%s: %s", what, uf_status_text(status));
+    }
+}
+
+bool uf__take_struct(void *own, size_t own_bytes, const void *given)
+{
+    size_t given_bytes;
+    memcpy(&given_bytes, given, sizeof given_bytes);
+    memset(own, 0, own_bytes);
+    if (given_bytes < sizeof given_bytes) {
+        return false;
+    }
+    memcpy(own, given, given_bytes < own_bytes ? given_bytes : own_bytes);
+    for (size_t i = own_bytes; i < given_bytes; i++) {
+        if (((const char *)given)[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}

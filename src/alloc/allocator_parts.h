@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The public allocator: a core, a mutex, and the map from addresses to blocks. It owns what callers
+ * may hold (addresses, pool ids, scopes of threads) and knows nothing of how a request is served.
+ * For the allocator's own files:
+ *
+ *   allocator.c         creation, requests, limits, settings
+ *   allocator_entry.c   mutex, structs of callers, texts of failures
+ *   allocator_pool.c    private pools and their scopes
+ *   allocator_report.c  statistics, check, walk */
+#ifndef UF_ALLOC_ALLOCATOR_PARTS_H
+#define UF_ALLOC_ALLOCATOR_PARTS_H
+
+#include <pthread.h>
+
+#include "alloc/allocator.h"
+#include "base/addrmap.h"
+
+/* An open pool scope; parallel to the core's redirections, oldest first. */
+typedef struct pool_scope {
+    uint32_t pool;
+    pthread_t thread;
+} pool_scope;
+
+/* Everything but `options` is guarded by the mutex. */
+struct uf_allocator {
+    uf_allocator_options options; /* constant; conf is not kept there */
+    pthread_mutex_t mutex;
+    uf_core core;
+    uf_addrmap blocks; /* handed out: address to block index */
+    char *conf;        /* the last settings string */
+    pool_scope *scopes;
+    uint32_t scope_count, scope_capacity;
+    uint64_t pool_count; /* private pools ever made */
+};
+
+/* Takes the mutex. UF_ERROR_INVALID_ARGUMENT for NULL; UF_ERROR_BUSY from inside the callback. */
+uf_status uf__allocator_enter(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
+void uf__allocator_leave(uf_allocator *allocator);
+
+/* Fill *error for a status of which no more is known, and return it; `what` was being done. */
+uf_status uf__explain(uf_error *error, uf_status status, const char *what);
+uf_status uf__explain_host_memory(uf_error *error, const char *what);
+
+/* Copies a struct of the caller's, which may be shorter or longer than ours: what is missing is 0.
+ * False if it has no size, or bytes set that we do not know. */
+bool uf__take_struct(void *own, size_t own_bytes, const void *given);
+
+/* The pool of the calling thread's newest scope, or UF_DEFAULT_POOL. */
+uint32_t uf__scope_pool_locked(const uf_allocator *allocator);
+
+#endif
