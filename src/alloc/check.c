@@ -12,7 +12,7 @@
 typedef struct uf_tally {
     uint64_t mapped_bytes, region_bytes;
     int64_t counters[UF_COUNTER_COUNT][UF_CLASS_COUNT];
-    uint64_t free_count, unmapped_count;
+    uint64_t free_count, unmapped_count, waiting_count;
 } uf_tally;
 
 static uf_status broken(uf_error *error, const char *what, uint64_t index)
@@ -79,6 +79,7 @@ static void add_block(uf_tally *sums, const uf_core *core, const uf_block *block
     sums->counters[UF_COUNTER_ACTIVE][c] += 1;
     sums->counters[UF_COUNTER_ACTIVE_BYTES][c] += size_bytes;
     sums->counters[UF_COUNTER_REQUESTED_BYTES][c] += (int64_t)block->requested_bytes;
+    sums->waiting_count += block->life != UF_LIFE_ALLOCATED;
     if (block->life == UF_LIFE_ALLOCATED) {
         sums->counters[UF_COUNTER_ALLOCATION][c] += 1;
         sums->counters[UF_COUNTER_ALLOCATED_BYTES][c] += size_bytes;
@@ -146,7 +147,7 @@ static uf_status check_regions(const uf_core *core, uf_error *error)
 }
 
 static uf_status check_waiting(const uf_core *core, const uf_uses_list *list, uf_life life,
-                               uf_error *error)
+                               uf_tally *sums, uf_error *error)
 {
     uint32_t previous = 0;
     for (uint32_t record = list->first; record != 0; record = core->uses[record].next) {
@@ -156,6 +157,7 @@ static uf_status check_waiting(const uf_core *core, const uf_uses_list *list, uf
             return broken(error, "a list of waiting blocks is wrong", index);
         }
         previous = record;
+        sums->waiting_count--;
     }
     return list->last == previous ? UF_OK : broken(error, "a waiting list's end is wrong", previous);
 }
@@ -175,6 +177,9 @@ static uf_status check_sums(const uf_core *core, const uf_tally *sums, uf_error 
     }
     if (sums->mapped_bytes != core->total_bytes) {
         return broken(error, "total_bytes is not the sum of mapped blocks", core->total_bytes);
+    }
+    if (sums->waiting_count != 0) {
+        return broken(error, "waiting blocks outside both lists", sums->waiting_count);
     }
     return sums->free_count == 0 && sums->unmapped_count == 0
                ? UF_OK
@@ -237,10 +242,10 @@ uf_status uf__core_check(const uf_core *core, uf_error *error)
         status = check_regions(core, error);
     }
     if (status == UF_OK) {
-        status = check_waiting(core, &core->pending, UF_LIFE_PENDING, error);
+        status = check_waiting(core, &core->pending, UF_LIFE_PENDING, &sums, error);
     }
     if (status == UF_OK) {
-        status = check_waiting(core, &core->deferred, UF_LIFE_DEFERRED, error);
+        status = check_waiting(core, &core->deferred, UF_LIFE_DEFERRED, &sums, error);
     }
     if (status == UF_OK) {
         status = check_sums(core, &sums, error);

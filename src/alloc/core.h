@@ -71,7 +71,8 @@ typedef struct uf_region {
 typedef struct uf_use {
     uint32_t stream;
     bool is_from_redirection; /* added while a redirection was under way */
-    bool has_event;
+    bool has_event;           /* recorded, and not seen to be done */
+    bool is_done;
     uint64_t event;
 } uf_use;
 

@@ -108,19 +108,29 @@ bool uf__core_is_waiting(const uf_core *core, uint32_t index, uint32_t tag)
            core->uses[block->uses].is_external && core->uses[block->uses].tag == tag;
 }
 
+/* Records the event of a stream, unless it was recorded before. */
+static uf_status record_event(uf_core *core, uf_use *use)
+{
+    if (use->has_event || use->is_done) {
+        return UF_OK;
+    }
+    uf_status status = core->device->event_record(core->device->context, core->streams[use->stream],
+                                                  &use->event);
+    if (status != UF_OK) {
+        return uf__core_device_failed(core, status);
+    }
+    use->has_event = true;
+    return UF_OK;
+}
+
 /* Records one event per stream. */
 static uf_status record_events(uf_core *core, uf_uses *uses)
 {
-    for (uint32_t i = 0; i < uses->count; i++) {
-        uf_use *use = &uses->items[i];
-        uf_status status = core->device->event_record(core->device->context,
-                                                      core->streams[use->stream], &use->event);
-        if (status != UF_OK) {
-            return uf__core_device_failed(core, status);
-        }
-        use->has_event = true;
+    uf_status status = UF_OK;
+    for (uint32_t i = 0; i < uses->count && status == UF_OK; i++) {
+        status = record_event(core, &uses->items[i]);
     }
-    return UF_OK;
+    return status;
 }
 
 uf_status uf__pending_free(uf_core *core, uint32_t index)
@@ -177,17 +187,22 @@ static uf_status settle(uf_core *core, uf_uses *uses, bool is_waiting, bool *is_
     *is_done = !uses->is_external || is_waiting;
     for (uint32_t i = 0; i < uses->count; i++) {
         uf_use *use = &uses->items[i];
-        if (!use->has_event) {
+        if (use->is_done) {
             continue;
         }
+        /* Missing where recording failed at the free: the stream may still be at work. */
+        uf_status status = record_event(core, use);
+        if (status != UF_OK) {
+            return status;
+        }
         bool is_event_done = true;
-        uf_status status = is_waiting
-                               ? device->event_wait(device->context, use->event)
-                               : device->event_query(device->context, use->event, &is_event_done);
+        status = is_waiting ? device->event_wait(device->context, use->event)
+                            : device->event_query(device->context, use->event, &is_event_done);
         if (status != UF_OK) {
             return uf__core_device_failed(core, status);
         }
         use->has_event = !is_event_done;
+        use->is_done = is_event_done;
         *is_done = *is_done && is_event_done;
     }
     return UF_OK;

@@ -107,6 +107,10 @@ static bool update_ranges(uf_follow *follow, const uf_event *event)
         }
         return uf__ranges_add(&follow->ranges, event->addr, event->size_bytes, creator);
     }
+    if (is_release(event)) {
+        const uf_range *range = uf__ranges_find(&follow->ranges, event->addr);
+        follow->released_creator = range == NULL ? UF_EVENT_NONE : range->creator;
+    }
     return !is_release(event) ||
            uf__ranges_remove(&follow->ranges, event->addr, event->size_bytes, &removed_bytes);
 }
@@ -153,6 +157,7 @@ static void compare_event(void *context, uf_action action, uint64_t addr, uint64
                         " bytes at 0x%" PRIx64,
                         uf_action_name(action), size_bytes, addr);
         follow->suspect_model = creator_at(follow, addr);
+        follow->suspect_released = follow->released_creator;
         count_stray_release(follow, action, addr);
         return;
     }
@@ -180,6 +185,9 @@ static void compare_event(void *context, uf_action action, uint64_t addr, uint64
         follow->suspect_recorded = creator_at(follow, event->addr);
     } else if (is_acquisition(event)) {
         follow->suspect_recorded = follow->cursor;
+    } else if (is_release(event)) {
+        follow->suspect_recorded = creator_at(follow, event->addr);
+        follow->suspect_released = follow->released_creator;
     }
 }
 
@@ -344,7 +352,11 @@ static bool would_serve(const uf_follow *follow, uint64_t at, uint64_t rounded_b
     if (next != UF_NO_BLOCK && blocks[next].life == UF_LIFE_FREE && blocks[next].is_mapped) {
         bytes += blocks[next].size_bytes;
     }
-    return bytes >= rounded_bytes;
+    uint64_t max_split = core->conf.max_split_size_bytes;
+    uint64_t rounding = core->conf.max_non_split_rounding_bytes;
+    bool is_refused = rounded_bytes < max_split ? bytes >= max_split
+                                                : bytes - rounded_bytes >= rounding;
+    return bytes >= rounded_bytes && !is_refused;
 }
 
 /* A group that ends in a request: completions and releases [first, lead), acquisitions and all else
@@ -640,6 +652,7 @@ uf_status uf__follow_run(uf_follow *follow, uf_program *program, const uf_assump
     follow->program = program;
     follow->assumptions = assumptions;
     follow->suspect_recorded = follow->suspect_model = UF_EVENT_NONE;
+    follow->suspect_released = follow->released_creator = UF_EVENT_NONE;
     follow->last_flush_event = UF_EVENT_NONE;
     uf__tape_init(follow);
     uf_core_config config = {.device = &follow->device,

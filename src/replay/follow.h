@@ -56,7 +56,8 @@ typedef struct uf_follow {
     uf_status status;
     uf_difference difference;
     /* Who may be labelled wrongly, by creator; UF_EVENT_NONE = nobody. */
-    uint64_t suspect_recorded, suspect_model;
+    uint64_t suspect_recorded, suspect_model, suspect_released;
+    uint64_t released_creator; /* of the memory released last */
     bool has_kept_suspect;        /* suspect_model is a segment that the recording kept */
     uint64_t stray_release_count; /* given back by the flush that differs, 0 = none differs */
     bool is_in_request; /* the core is executing a request */

@@ -13,7 +13,7 @@
 #include "replay/follow.h"
 #include "replay/rebuild.h"
 
-enum { MAX_POOL_CHOICES = 6, MAX_CHANGES = 24 };
+enum { MAX_POOL_CHOICES = 6, MAX_CHANGES = 48 };
 
 /* At most this many events are followed in all; beyond it the best result so far stands. */
 static const uint64_t EVENT_BUDGET = 200u * 1000u * 1000u;
@@ -25,11 +25,18 @@ typedef struct uf_inference {
     uint64_t budget;
     uf_follow *best;      /* the run that got furthest; a core keeps pointers into it */
     uint32_t spare_label; /* a pool that nothing uses yet, 0 = none */
+    uint16_t old_label, *old_labels; /* what the last change replaced */
 } uf_inference;
 
+typedef enum uf_change_kind {
+    UF_CHANGE_READING, /* of the group that starts at `at` */
+    UF_CHANGE_LABEL,   /* the range made by creator `at` moves to another pool */
+    UF_CHANGE_SPLIT    /* so do all of its pool that were guessed, made from `at` to `to` */
+} uf_change_kind;
+
 typedef struct uf_change {
-    bool is_label; /* else a reading */
-    uint64_t at;   /* creator, or the group's first event */
+    uf_change_kind kind;
+    uint64_t at, to;
     uint16_t label;
     uf_reading reading;
 } uf_change;
@@ -111,7 +118,9 @@ static bool assume_plainly(uf_inference *inference)
     uf_assumptions *assumptions = &inference->assumptions;
     assumptions->labels = malloc((inference->creator_count + 1) * sizeof *assumptions->labels);
     assumptions->is_bound = calloc(inference->creator_count + 1, 1);
-    if (assumptions->labels == NULL || assumptions->is_bound == NULL) {
+    inference->old_labels = malloc((inference->creator_count + 1) * sizeof *assumptions->labels);
+    if (assumptions->labels == NULL || assumptions->is_bound == NULL ||
+        inference->old_labels == NULL) {
         return false;
     }
     memset(assumptions->labels, 0xff, (inference->creator_count + 1) * sizeof *assumptions->labels);
@@ -194,7 +203,8 @@ static void add_label_changes(uf_inference *inference, uint64_t creator, uf_chan
     size_t label_count = list_pools(inference, labels);
     for (size_t i = 0; i < label_count; i++) {
         if (labels[i] != assumptions->labels[creator]) {
-            changes[(*count)++] = (uf_change){.is_label = true, .at = creator, .label = labels[i]};
+            changes[(*count)++] = (uf_change){
+                .kind = UF_CHANGE_LABEL, .at = creator, .label = labels[i]};
         }
     }
     /* A recorded pool that nothing was seen to use yet. */
@@ -203,12 +213,45 @@ static void add_label_changes(uf_inference *inference, uint64_t creator, uf_chan
             inference->best->label_last_event[label] == 0 &&
             assumptions->labels[creator] != label && *count < MAX_CHANGES) {
             changes[(*count)++] =
-                (uf_change){.is_label = true, .at = creator, .label = (uint16_t)label};
+                (uf_change){
+                    .kind = UF_CHANGE_LABEL, .at = creator, .label = (uint16_t)label};
         }
     }
 }
 
-static size_t list_changes(uf_inference *inference, uf_change *changes)
+/* Two captures taken for one: the guessed members of a pool move to a new one together, all of them,
+ * or those made since the last flush. */
+static void add_splits(uf_inference *inference, uint64_t creator, uf_change *changes, size_t *count)
+{
+    const uf_assumptions *assumptions = &inference->assumptions;
+    const uf_follow *follow = inference->best;
+    if (creator == UF_EVENT_NONE || creator >= inference->creator_count) {
+        return;
+    }
+    uint16_t label = assumptions->labels[creator];
+    uint64_t first = UF_EVENT_NONE, recent = UF_EVENT_NONE;
+    for (uint64_t i = 0; i < inference->creator_count; i++) {
+        bool is_guess = assumptions->labels[i] == label && !assumptions->is_bound[i];
+        bool is_recent = follow->last_flush_event != UF_EVENT_NONE && i > follow->last_flush_event;
+        first = is_guess && first == UF_EVENT_NONE ? i : first;
+        recent = is_guess && is_recent && recent == UF_EVENT_NONE ? i : recent;
+    }
+    if (label == 0 || label == UF_LABEL_UNKNOWN || inference->spare_label == 0) {
+        return;
+    }
+    const uint64_t starts[2] = {first, recent};
+    for (size_t i = 0; i < 2 && *count < MAX_CHANGES; i++) {
+        if (starts[i] != UF_EVENT_NONE && (i == 0 || recent != first)) {
+            changes[(*count)++] = (uf_change){.kind = UF_CHANGE_SPLIT,
+                                              .at = starts[i],
+                                              .to = follow->cursor,
+                                              .label = (uint16_t)inference->spare_label};
+        }
+    }
+}
+
+/* What could be assumed otherwise, likelier changes first: *likely_count of them. */
+static size_t list_changes(uf_inference *inference, uf_change *changes, size_t *likely_count)
 {
     const uf_follow *follow = inference->best;
     const uf_program *program = inference->program;
@@ -226,33 +269,59 @@ static size_t list_changes(uf_inference *inference, uf_change *changes)
             changes[count++] = (uf_change){.at = group, .reading = UF_READING_REDIRECTED};
         }
     }
-    add_label_changes(inference, follow->suspect_recorded, changes, &count);
-    if (follow->suspect_model != follow->suspect_recorded) {
-        add_label_changes(inference, follow->suspect_model, changes, &count);
+    /* Where a flush differs, what it gave back wrongly is likelier wrong than what it should have. */
+    bool is_flush = follow->stray_release_count != 0;
+    uint64_t first = is_flush ? follow->suspect_model : follow->suspect_recorded;
+    uint64_t second = is_flush ? follow->suspect_recorded : follow->suspect_model;
+    *likely_count = count;
+    add_label_changes(inference, first, changes, &count);
+    *likely_count = is_flush ? count : *likely_count;
+    if (second != first) {
+        add_label_changes(inference, second, changes, &count);
     }
+    *likely_count = is_flush ? *likely_count : count;
+    if (follow->suspect_released != first && follow->suspect_released != second) {
+        add_label_changes(inference, follow->suspect_released, changes, &count);
+    }
+    add_splits(inference, first, changes, &count);
+    add_splits(inference, second, changes, &count);
     return count;
 }
 
-/* Makes a change; undo with the value it returns. */
-static uint16_t apply(uf_inference *inference, const uf_change *change)
+/* Makes a change. Labels are kept aside for undo; readings are a stack. */
+static bool apply(uf_inference *inference, const uf_change *change)
 {
     uf_assumptions *assumptions = &inference->assumptions;
-    if (!change->is_label) {
-        (void)push_reading(assumptions, change->at, change->reading);
-        return 0;
+    if (change->kind == UF_CHANGE_READING) {
+        return push_reading(assumptions, change->at, change->reading);
     }
-    uint16_t old = assumptions->labels[change->at];
-    assumptions->labels[change->at] = change->label;
     assumptions->has_private = true;
-    return old;
+    if (change->kind == UF_CHANGE_LABEL) {
+        inference->old_label = assumptions->labels[change->at];
+        assumptions->labels[change->at] = change->label;
+        return true;
+    }
+    memcpy(inference->old_labels, assumptions->labels,
+           inference->creator_count * sizeof *assumptions->labels);
+    uint16_t from = assumptions->labels[change->at];
+    for (uint64_t i = change->at; i <= change->to && i < inference->creator_count; i++) {
+        if (assumptions->labels[i] == from && !assumptions->is_bound[i]) {
+            assumptions->labels[i] = change->label;
+        }
+    }
+    return true;
 }
 
-static void undo(uf_inference *inference, const uf_change *change, uint16_t old)
+static void undo(uf_inference *inference, const uf_change *change)
 {
-    if (change->is_label) {
-        inference->assumptions.labels[change->at] = old;
-    } else if (inference->assumptions.reading_count > 0) {
-        inference->assumptions.reading_count--;
+    uf_assumptions *assumptions = &inference->assumptions;
+    if (change->kind == UF_CHANGE_READING) {
+        assumptions->reading_count--;
+    } else if (change->kind == UF_CHANGE_LABEL) {
+        assumptions->labels[change->at] = inference->old_label;
+    } else {
+        memcpy(assumptions->labels, inference->old_labels,
+               inference->creator_count * sizeof *assumptions->labels);
     }
 }
 
@@ -285,12 +354,15 @@ static uf_follow *run(uf_inference *inference)
 static bool improve(uf_inference *inference, bool *is_better)
 {
     uf_change changes[MAX_CHANGES];
-    size_t count = list_changes(inference, changes), best_index = count;
+    size_t likely_count, count = list_changes(inference, changes, &likely_count);
+    size_t best_index = count;
     uf_follow *best = NULL;
     for (size_t i = 0; i < count && inference->budget > 0; i++) {
-        uint16_t old = apply(inference, &changes[i]);
-        uf_follow *follow = run(inference);
-        undo(inference, &changes[i], old);
+        if (i >= likely_count && best != NULL) {
+            break;
+        }
+        uf_follow *follow = apply(inference, &changes[i]) ? run(inference) : NULL;
+        undo(inference, &changes[i]);
         if (follow == NULL) {
             follow_destroy(best);
             return false;
@@ -309,50 +381,60 @@ static bool improve(uf_inference *inference, bool *is_better)
         (void)apply(inference, chosen);
         follow_destroy(inference->best);
         inference->best = best;
-        inference->program->report.relabel_count += chosen->is_label;
-        if (chosen->is_label && chosen->label == inference->spare_label) {
+        inference->program->report.relabel_count += chosen->kind != UF_CHANGE_READING;
+        if (chosen->kind != UF_CHANGE_READING && chosen->label == inference->spare_label) {
             inference->spare_label = 0;
         }
     }
     return true;
 }
 
-/* Where events leave open who flushed, the recorded number of retries decides. */
+static int64_t retries_off(const uf_inference *inference, const uf_follow *follow)
+{
+    int64_t off =
+        follow->core.counters.num_alloc_retries - inference->program->options.num_alloc_retries;
+    return off < 0 ? -off : off;
+}
+
+/* Where events leave open who flushed, the recorded number of retries decides: reads one group after
+ * the other the other way and keeps what brings the number nearer. */
 static bool settle_retries(uf_inference *inference)
 {
-    const uf_program *program = inference->program;
-    int64_t wanted = program->options.num_alloc_retries;
-    int64_t have = inference->best->core.counters.num_alloc_retries;
-    if (wanted < 0 || wanted == have || inference->best->has_failed) {
+    if (inference->program->options.num_alloc_retries < 0 || inference->best->has_failed) {
         return true;
     }
-    bool is_more = wanted > have;
-    const uint64_t *open = is_more ? inference->best->open_explicit : inference->best->open_in_call;
-    size_t open_count =
+    bool is_more = inference->best->core.counters.num_alloc_retries <
+                   inference->program->options.num_alloc_retries;
+    size_t count =
         is_more ? inference->best->open_explicit_count : inference->best->open_in_call_count;
-    int64_t missing = is_more ? wanted - have : have - wanted;
-    size_t kept_count = inference->assumptions.reading_count;
-    for (size_t i = 0; i < open_count && missing > 0; i++) {
-        if (!is_forced(&inference->assumptions, open[i])) {
-            if (!push_reading(&inference->assumptions, open[i],
-                              is_more ? UF_READING_IN_CALL : UF_READING_EXPLICIT)) {
-                return false;
-            }
-            missing--;
-        }
-    }
-    uf_follow *follow = run(inference);
-    if (follow == NULL) {
+    uint64_t *open = malloc((count + 1) * sizeof *open);
+    if (open == NULL) {
         return false;
     }
-    if (!follow->has_failed && follow->core.counters.num_alloc_retries == wanted) {
-        follow_destroy(inference->best);
-        inference->best = follow;
-    } else {
-        inference->assumptions.reading_count = kept_count;
-        follow_destroy(follow);
+    memcpy(open, is_more ? inference->best->open_explicit : inference->best->open_in_call,
+           count * sizeof *open);
+    bool is_good = true;
+    for (size_t i = 0; i < count && is_good && inference->budget > 0 &&
+                       retries_off(inference, inference->best) > 0;
+         i++) {
+        if (is_forced(&inference->assumptions, open[i])) {
+            continue;
+        }
+        uf_change change = {.at = open[i],
+                            .reading = is_more ? UF_READING_IN_CALL : UF_READING_EXPLICIT};
+        uf_follow *follow = apply(inference, &change) ? run(inference) : NULL;
+        is_good = follow != NULL;
+        if (is_good && !follow->has_failed &&
+            retries_off(inference, follow) < retries_off(inference, inference->best)) {
+            follow_destroy(inference->best);
+            inference->best = follow;
+        } else {
+            undo(inference, &change);
+            follow_destroy(follow);
+        }
     }
-    return true;
+    free(open);
+    return is_good;
 }
 
 static void report_best(uf_inference *inference)
@@ -384,6 +466,7 @@ uf_status uf__infer(uf_program *program)
         is_good = improve(&inference, &is_better);
     }
     is_good = is_good && settle_retries(&inference);
+    has_trials = has_trials || inference.budget + program->event_count + 1 < EVENT_BUDGET;
     if (is_good && has_trials) {
         /* Trials wrote into the program; the chosen run writes last. */
         follow_destroy(inference.best);
@@ -396,6 +479,7 @@ uf_status uf__infer(uf_program *program)
     follow_destroy(inference.best);
     free(inference.assumptions.labels);
     free(inference.assumptions.is_bound);
+    free(inference.old_labels);
     free(inference.assumptions.readings);
     return is_good ? UF_OK : UF_ERROR_HOST_MEMORY;
 }

@@ -393,6 +393,20 @@ static const uint8_t hot_opcodes[256] = {
     [UF__OP_SETITEMS] = HOT_SETITEMS,
 };
 
+/* After a key comes its value, and often the next key: takes one of the two kinds that most events
+ * have there, which saves its dispatch. Does nothing where another opcode follows. */
+static inline void take_follower(const uf__store *store, const uint8_t **cursor, uf__value **top)
+{
+    const uint8_t *p = *cursor;
+    if (p[0] == UF__OP_LONG_BINGET && recall_simple(store, (uint32_t)load_i32(p + 1), *top)) {
+        *cursor = p + 5;
+        ++*top;
+    } else if (p[0] == UF__OP_LONG1 && short_long(p + 2, *top)) {
+        *cursor = p + 2 + p[1];
+        ++*top;
+    }
+}
+
 /* Executes frequent opcodes as long as there are HOT_BYTES before limit, and stops in front of the
  * first one that needs the general way. *cursor and *top are moved on. */
 static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint8_t **cursor,
@@ -409,15 +423,8 @@ static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint
         case HOT_LONG_BINGET:
             is_done = recall_simple(store, (uint32_t)load_i32(p), sp++);
             p += 4;
-            /* A key's value follows, or the next key. */
-            if (is_done && p[0] == UF__OP_LONG_BINGET &&
-                recall_simple(store, (uint32_t)load_i32(p + 1), sp)) {
-                sp++;
-                p += 5;
-            } else if (is_done && p[0] == UF__OP_LONG1 && short_long(p + 2, sp)) {
-                sp++;
-                p += 2 + p[1];
-            }
+            if (is_done)
+                take_follower(store, &p, &sp);
             break;
         case HOT_BINGET:
             is_done = recall_simple(store, *p++, sp++);

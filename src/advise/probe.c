@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Runs of one setting, and the bisection over limits. */
+#include "advise/probe.h"
+
+#include "base/error.h"
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + UF_PROBE_GRANULE_BYTES - 1) / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
+}
+
+static void add_played(uf_probe_run *run, const uf_replay_result *played, uint32_t program)
+{
+    bool is_larger = played->peak_reserved_bytes > run->peak_reserved_bytes;
+    run->peak_reserved_bytes = is_larger ? played->peak_reserved_bytes : run->peak_reserved_bytes;
+    run->device_calls += played->device_calls;
+    run->device_syncs += played->device_syncs;
+    run->retry_count += played->retry_count;
+    run->device_ms += played->device_ms;
+    if (played->has_oom) {
+        run->is_complete = false;
+        run->failed_program = program;
+        run->oom = played->first_oom;
+    }
+}
+
+uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *run, uf_error *error)
+{
+    const uf_replay_options options = {
+        .struct_size_bytes = sizeof options,
+        .conf = probe->conf,
+        .limit_bytes = place->limit_bytes,
+        .card_bytes = place->card_bytes,
+        .total_bytes = place->total_bytes != 0 ? place->total_bytes : probe->total_bytes};
+    uf_probe_run made = {.has_run = true, .is_complete = true};
+    for (uint32_t i = 0; i < probe->program_count && made.is_complete; i++) {
+        uf_replay_result played;
+        uf_status status = uf_replay_run(probe->programs[i], &options, &played, error);
+        if (status != UF_OK && status != UF_ERROR_HAZARD) {
+            return status;
+        }
+        probe->replay_count++;
+        if (status == UF_OK) {
+            probe->event_count += played.event_count;
+            add_played(&made, &played, i);
+        } else {
+            made.is_complete = false;
+            made.is_undefined = probe->is_hazardous = true;
+            made.failed_program = i;
+        }
+        if (probe->poll != NULL && !probe->poll(probe->poll_context)) {
+            return uf__error_set(error, UF_ERROR_INTERRUPTED, "interrupted");
+        }
+    }
+    made.stall_ms = made.device_ms + probe->sync_ms * (double)made.device_syncs;
+    *run = made;
+    return UF_OK;
+}
+
+static uf_status run_at(uf_probe *probe, uint64_t limit_bytes, uf_probe_run *run, uf_error *error)
+{
+    const uf_place place = {.limit_bytes = limit_bytes};
+    return uf__probe_run(probe, &place, run, error);
+}
+
+/* Between a failing limit and a completing one, whose run is smallest->at. */
+static uf_status bisect(uf_probe *probe, uint64_t low_bytes, uint64_t high_bytes,
+                        uf_smallest *smallest, uf_error *error)
+{
+    uf_status status = UF_OK;
+    while (status == UF_OK && high_bytes - low_bytes > UF_PROBE_GRANULE_BYTES) {
+        uint64_t middle_bytes = round_up(low_bytes + (high_bytes - low_bytes) / 2);
+        middle_bytes -= middle_bytes >= high_bytes ? UF_PROBE_GRANULE_BYTES : 0;
+        uf_probe_run run = {0};
+        status = run_at(probe, middle_bytes, &run, error);
+        if (status == UF_OK && run.is_complete) {
+            high_bytes = middle_bytes;
+            smallest->at = run;
+        } else if (status == UF_OK) {
+            low_bytes = middle_bytes;
+            smallest->below = run;
+        }
+    }
+    smallest->limit_bytes = high_bytes;
+    smallest->is_known = true;
+    smallest->is_at_most = status != UF_OK;
+    return status;
+}
+
+/* A limit that is kept, from the peak without a limit upwards; 0 if there is none. */
+static uf_status find_ceiling(uf_probe *probe, uf_smallest *smallest, uint64_t *ceiling_bytes,
+                              uf_error *error)
+{
+    uf_status status = run_at(probe, 0, &smallest->unlimited, error);
+    *ceiling_bytes = 0;
+    if (status != UF_OK || !smallest->unlimited.is_complete) {
+        return status;
+    }
+    uint64_t peak_bytes = round_up(smallest->unlimited.peak_reserved_bytes);
+    uint64_t at_bytes = peak_bytes;
+    for (uint64_t step = UF_PROBE_GRANULE_BYTES; status == UF_OK && step <= peak_bytes; step *= 2) {
+        status = run_at(probe, at_bytes, &smallest->at, error);
+        if (status == UF_OK && smallest->at.is_complete) {
+            *ceiling_bytes = at_bytes;
+            break;
+        }
+        smallest->below = smallest->at;
+        at_bytes += step;
+    }
+    return status;
+}
+
+/* The bound is a theorem, but the failure one granule below is shown to people, so it is run. */
+static uf_status show_below(uf_probe *probe, uf_smallest *smallest, uf_error *error)
+{
+    uf_status status = UF_OK;
+    while (status == UF_OK && !smallest->below.has_run &&
+           smallest->limit_bytes > UF_PROBE_GRANULE_BYTES) {
+        uf_probe_run run = {0};
+        status = run_at(probe, smallest->limit_bytes - UF_PROBE_GRANULE_BYTES, &run, error);
+        if (status == UF_OK && run.is_complete) {
+            smallest->limit_bytes -= UF_PROBE_GRANULE_BYTES;
+            smallest->at = run;
+        } else if (status == UF_OK) {
+            smallest->below = run;
+        }
+    }
+    return status;
+}
+
+static uf_status climb_over_gaps(uf_probe *probe, uint64_t ceiling_bytes,
+                                 const uf_probe_run *at_ceiling, uf_smallest *smallest,
+                                 uf_error *error)
+{
+    uf_status status = UF_OK;
+    uint64_t step = UF_PROBE_GRANULE_BYTES;
+    while (status == UF_OK && smallest->limit_bytes + step < ceiling_bytes) {
+        uf_probe_run run = {0};
+        uint64_t at_bytes = smallest->limit_bytes + step;
+        status = run_at(probe, at_bytes, &run, error);
+        step *= 2;
+        if (status == UF_OK && !run.is_complete) {
+            smallest->has_gaps = true;
+            smallest->below = run;
+            smallest->at = *at_ceiling;
+            status = bisect(probe, at_bytes, ceiling_bytes, smallest, error);
+            step = UF_PROBE_GRANULE_BYTES;
+        }
+    }
+    return status;
+}
+
+uf_status uf__probe_smallest(uf_probe *probe, uf_smallest *smallest, uf_error *error)
+{
+    *smallest = (uf_smallest){0};
+    uint64_t ceiling_bytes;
+    uf_status status = find_ceiling(probe, smallest, &ceiling_bytes, error);
+    if (status != UF_OK || ceiling_bytes == 0) {
+        return status;
+    }
+    uf_probe_run at_ceiling = smallest->at;
+    smallest->below = (uf_probe_run){0};
+    uint64_t low_bytes = probe->bound_bytes == 0 ? 0
+                                                 : (probe->bound_bytes - 1) /
+                                                       UF_PROBE_GRANULE_BYTES *
+                                                       UF_PROBE_GRANULE_BYTES;
+    low_bytes = low_bytes < ceiling_bytes ? low_bytes : ceiling_bytes - UF_PROBE_GRANULE_BYTES;
+    status = bisect(probe, low_bytes, ceiling_bytes, smallest, error);
+    if (status == UF_OK) {
+        status = show_below(probe, smallest, error);
+    }
+    return status == UF_OK ? climb_over_gaps(probe, ceiling_bytes, &at_ceiling, smallest, error)
+                           : status;
+}
+
+uf_status uf__probe_card(uf_probe *probe, uint64_t limit_bytes, uint64_t allowance_bytes,
+                         bool is_limited, uint64_t *card_bytes, uf_error *error)
+{
+    static const uint64_t sizes_gib[] = {4, 6, 8, 10, 11, 12, 16, 20, 24, 32, 48, 80};
+    uf_status status = UF_OK;
+    *card_bytes = 0;
+    for (size_t i = 0; i < sizeof sizes_gib / sizeof sizes_gib[0]; i++) {
+        uint64_t total_bytes = sizes_gib[i] << 30;
+        if (total_bytes <= allowance_bytes || total_bytes - allowance_bytes < limit_bytes) {
+            continue;
+        }
+        uint64_t rest_bytes = total_bytes - allowance_bytes;
+        const uf_place place = {.limit_bytes = is_limited ? rest_bytes : 0,
+                                .card_bytes = rest_bytes,
+                                .total_bytes = total_bytes};
+        uf_probe_run run = {0};
+        status = uf__probe_run(probe, &place, &run, error);
+        if (status != UF_OK || run.is_complete) {
+            *card_bytes = status == UF_OK ? total_bytes : 0;
+            break;
+        }
+    }
+    return status;
+}

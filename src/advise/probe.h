@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * One setting over some programs: what it does at a place, the smallest limit it keeps, the smallest
+ * card it fits. Owns no memory; one thread at a time per probe. Knows nothing of other settings. */
+#ifndef UF_ADVISE_PROBE_H
+#define UF_ADVISE_PROBE_H
+
+#include <unfrag/replay.h>
+
+#define UF_PROBE_GRANULE_BYTES (UINT64_C(2) << 20)
+
+typedef struct uf_place {
+    uint64_t limit_bytes; /* memory fraction; 0 = none */
+    uint64_t card_bytes;  /* what the driver can hand out; 0 = enough */
+    uint64_t total_bytes; /* nominal memory; 0 = as replay */
+} uf_place;
+
+/* What one run over all programs gave: sums, and the worst of peaks. */
+typedef struct uf_probe_run {
+    bool has_run, is_complete;
+    bool is_undefined; /* the settings lead to what PyTorch leaves undefined */
+    uint64_t peak_reserved_bytes;
+    uint64_t device_calls, device_syncs, retry_count;
+    double device_ms, stall_ms; /* stall: device_ms, and sync_ms for each wait */
+    uint32_t failed_program;    /* where it failed; runs stop there */
+    uf_oom oom;
+} uf_probe_run;
+
+typedef struct uf_smallest {
+    bool is_known;
+    bool is_at_most; /* the search was interrupted: a smaller one may do */
+    bool has_gaps;   /* larger limits were seen to fail below it: the smallest safe one stands */
+    uint64_t limit_bytes;   /* all programs complete here and, as far as tested, above */
+    uf_probe_run unlimited; /* without a limit */
+    uf_probe_run at;        /* at limit_bytes */
+    uf_probe_run below;     /* the failing run one granule below */
+} uf_smallest;
+
+typedef struct uf_probe {
+    const uf_program *const *programs; /* borrowed */
+    uint32_t program_count;
+    const char *conf; /* borrowed */
+    uint64_t total_bytes;
+    uint64_t bound_bytes; /* no limit below it can be kept; 0 = unknown */
+    double sync_ms;
+    /* Called after each replay; false ends what is under way with UF_ERROR_INTERRUPTED. */
+    bool (*poll)(void *context);
+    void *poll_context;
+    uint64_t replay_count, event_count; /* so far */
+    bool is_hazardous;                  /* some run was undefined */
+} uf_probe;
+
+/* Replays all programs at a place, up to the first that fails. Returns UF_OK, also if one fails or
+ * the settings are hazardous there; UF_ERROR_INTERRUPTED; UF_ERROR_HOST_MEMORY. */
+uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *run,
+                        uf_error *error) UF_MUST_USE;
+
+/* Searches the smallest limit, to one granule. A setting may fail at a limit and keep a smaller one:
+ * limits above the result are tried at growing distances, and if one fails the search goes on above
+ * it. Unknown if it fails without a limit. As uf__probe_run; on UF_ERROR_INTERRUPTED *smallest holds
+ * the best so far. */
+uf_status uf__probe_smallest(uf_probe *probe, uf_smallest *smallest, uf_error *error) UF_MUST_USE;
+
+/* The smallest card of 4 to 80 GiB on which it completes, of which allowance_bytes are left to
+ * others; tried from limit_bytes upwards. is_limited: a memory fraction is set to the rest. 0 = none.
+ * As uf__probe_run. */
+uf_status uf__probe_card(uf_probe *probe, uint64_t limit_bytes, uint64_t allowance_bytes,
+                         bool is_limited, uint64_t *card_bytes, uf_error *error) UF_MUST_USE;
+
+#endif

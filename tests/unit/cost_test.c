@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The cost of driver calls: measured points, and straight lines between them. */
+#include "device/cost.h"
+
+#include "unit/suite.h"
+
+#define MIB (UINT64_C(1) << 20)
+
+START_TEST(measured_points_are_met)
+{
+    ck_assert_int_eq(uf__cost_ns(UF_COST_MALLOC, 2 * MIB), 32000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_MALLOC, 256 * MIB), 40000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_MALLOC, 1024 * MIB), 79000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_FREE, 20 * MIB), 36000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_CREATE, 512 * MIB), 12000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_RELEASE, 128 * MIB), 41000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_ACCESS_EACH, 2 * MIB), 27000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_RESERVE, UINT64_C(1) << 40), 17000);
+}
+END_TEST
+
+START_TEST(between_points_the_cost_is_on_the_line)
+{
+    ck_assert_int_eq(uf__cost_ns(UF_COST_MALLOC, 138 * MIB), 36000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_FREE, 11 * MIB), 31500);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_RELEASE, 320 * MIB), 88000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_UNMAP, 1025 * MIB), 29500);
+}
+END_TEST
+
+START_TEST(outside_the_points_the_cost_is_that_of_the_nearest)
+{
+    ck_assert_int_eq(uf__cost_ns(UF_COST_MALLOC, 0), 32000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_MALLOC, 2458 * MIB), 167000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_MALLOC, UINT64_MAX), 167000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_RELEASE, UINT64_MAX), 535000);
+    ck_assert_int_eq(uf__cost_ns(UF_COST_MAP, 512), 700);
+}
+END_TEST
+
+START_TEST(no_call_gets_cheaper_with_size)
+{
+    for (int call = 0; call < UF_COST_CALL_COUNT; call++) {
+        int64_t last = 0;
+        for (uint64_t mib = 0; mib < 4000; mib += 3) {
+            int64_t ns = uf__cost_ns((uf_cost_call)call, mib * MIB);
+            ck_assert_int_ge(ns, last);
+            last = ns;
+        }
+        ck_assert_int_gt(last, 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    return suite_run("cost", (const TTest *const[]){
+                                 measured_points_are_met,
+                                 between_points_the_cost_is_on_the_line,
+                                 outside_the_points_the_cost_is_that_of_the_nearest,
+                                 no_call_gets_cheaper_with_size,
+                                 NULL,
+                             });
+}
