@@ -63,16 +63,13 @@ uint64_t uf__bound_limit(const uf_bound *bound, const uf_conf *conf)
     return bound->held_bytes > page_bytes ? bound->held_bytes - page_bytes : 0;
 }
 
-void uf__bound_simplify(const uf_bound *bound, bool has_limit, uf_conf *conf)
+void uf__bound_simplify(const uf_bound *bound, uf_conf *conf)
 {
     uf_conf defaults;
     uf__conf_init(&defaults);
     if (bound->is_rounding_inert) {
         memcpy(conf->roundup_power2_divisions, defaults.roundup_power2_divisions,
                sizeof conf->roundup_power2_divisions);
-    }
-    if (!has_limit) {
-        conf->garbage_collection_threshold = 0.0;
     }
     if (conf->is_expandable) {
         return; /* pages have that size, and blocks grow larger than a segment */

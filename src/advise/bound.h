@@ -27,8 +27,7 @@ uint64_t uf__bound_limit(const uf_bound *bound, const uf_conf *conf);
 
 /* Sets options that change nothing to one value, so that settings which act alike become equal:
  *   roundup_power2_divisions that round nothing; large_segment_size_mb without a request it is for;
- *   max_split_size_mb above every segment; max_non_split_rounding_mb that allows every segment;
- *   garbage collection without a limit. */
-void uf__bound_simplify(const uf_bound *bound, bool has_limit, uf_conf *conf);
+ *   max_split_size_mb above every segment; max_non_split_rounding_mb that allows every segment. */
+void uf__bound_simplify(const uf_bound *bound, uf_conf *conf);
 
 #endif

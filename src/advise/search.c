@@ -261,7 +261,6 @@ static uf_status search_smallest(uf_search *search, uint64_t *limit_bytes, uf_er
     uf_status status = run_alive(search, equal_limit(search, high_bytes), error);
     if (status == UF_OK) {
         (void)keep_complete(search);
-        status = run_alive(search, high_bytes, error);
     }
     while (status == UF_OK && high_bytes - low_bytes > UF_PROBE_GRANULE_BYTES) {
         uint64_t middle_bytes = low_bytes + (high_bytes - low_bytes) / 2;
@@ -395,10 +394,11 @@ uf_status uf__search_run(uf_search *search, uf_error *error)
         search->best = best_so_far(search);
         if (search->best != UF_NONE && !search->candidates[search->best].smallest.is_known) {
             uf_candidate *candidate = &search->candidates[search->best];
-            candidate->smallest = (uf_smallest){.is_known = true,
-                                                .is_at_most = true,
-                                                .limit_bytes = candidate->kept_bytes,
-                                                .at = candidate->run};
+            candidate->smallest = (uf_smallest){
+                .is_known = true, .is_at_most = true, .limit_bytes = candidate->kept_bytes};
+            if (candidate->run_limit_bytes == candidate->kept_bytes) {
+                candidate->smallest.at = candidate->run;
+            }
         }
     }
     if (search->best != UF_NONE) {

@@ -78,6 +78,8 @@ uf_status uf__core_use(uf_core *core, uint32_t index, uint32_t stream)
     uf_uses *uses = &core->uses[record];
     for (uint32_t i = 0; i < uses->count; i++) {
         if (uses->items[i].stream == stream) {
+            /* Named again inside a redirection, it counts as named there. */
+            uses->items[i].is_from_redirection |= core->redirection_count != 0;
             return UF_OK;
         }
     }

@@ -221,12 +221,7 @@ uf_status uf__region_allocate(uf_core *core, const uf_request *request, uint32_t
         *block = index;
         return UF_OK;
     }
-    const uf_block *left = &core->blocks.items[index];
-    if (!left->is_mapped && !uf__block_is_split(left)) {
-        uf_status undone = region_destroy(core, index); /* an empty reservation serves nobody */
-        status = undone == UF_OK ? status : undone;
-    }
-    return status;
+    return status; /* what was reserved or mapped so far stays, as in PyTorch */
 }
 
 /* Cuts a free piece of size_bytes off the front or keeps the front and cuts the rest off; the new

@@ -72,13 +72,36 @@ static uf_status segment_destroy(void *context, uint64_t addr, uint64_t size_byt
     return follow->sim.device.segment_destroy(&follow->sim, addr, size_bytes);
 }
 
+static bool is_reserved(const uf_core *core, uint64_t addr)
+{
+    for (uint32_t i = 1; i < core->region_count; i++) {
+        const uf_region *region = &core->regions[i];
+        if (addr >= region->addr && addr - region->addr < region->size_bytes) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The first pages go to the start of a reservation. They may come much later than it, where the
+ * driver refused at first. */
 static uf_status range_reserve(void *context, uint64_t size_bytes, uint64_t *addr)
 {
     uf_follow *follow = context;
-    const uf_event *event = expected(follow);
+    const uf_program *program = follow->program;
+    const uf_trace *trace = program->trace;
     uf_status status = follow->sim.device.range_reserve(&follow->sim, size_bytes, addr);
-    if (event != NULL && event->action == UF_ACTION_SEGMENT_MAP) {
-        *addr = event->addr; /* the first pages go to its start */
+    if (follow->group_last >= program->event_count) {
+        return status;
+    }
+    uint64_t stream = trace->sites[program->events[follow->group_last].site].stream;
+    for (uint64_t i = follow->cursor; i < program->event_count; i++) {
+        const uf_event *event = &program->events[i];
+        if (event->action == UF_ACTION_SEGMENT_MAP && trace->sites[event->site].stream == stream &&
+            !is_reserved(&follow->core, event->addr)) {
+            *addr = event->addr;
+            break;
+        }
     }
     return status;
 }

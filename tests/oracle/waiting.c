@@ -228,6 +228,21 @@ static void complete_batch(oracle *o, const batch *b)
     free(addrs);
 }
 
+/* The deferred block that was freed first, or NULL. The recording of events in that order is a choice:
+ * PyTorch's is a hash order. */
+static oracle_block *first_deferred(const oracle *o)
+{
+    oracle_block *first = NULL;
+    for (size_t i = 0; i < o->block_count; i++) {
+        oracle_block *block = o->blocks[i];
+        if (block->state == ORACLE_WAITING && block->is_deferred &&
+            (first == NULL || block->freed_number < first->freed_number)) {
+            first = block;
+        }
+    }
+    return first;
+}
+
 /* 4.6, the end of the deferral. */
 static void end_deferral(oracle *o)
 {
@@ -237,11 +252,9 @@ static void end_deferral(oracle *o)
         }
     }
     complete_batch(o, &(batch){is_ready_without_users, NULL});
-    for (size_t i = 0; i < o->block_count; i++) {
-        if (o->blocks[i]->state == ORACLE_WAITING && o->blocks[i]->is_deferred) {
-            record_events(o, o->blocks[i]);
-            o->blocks[i]->is_deferred = false;
-        }
+    for (oracle_block *block = first_deferred(o); block != NULL; block = first_deferred(o)) {
+        record_events(o, block);
+        block->is_deferred = false;
     }
 }
 

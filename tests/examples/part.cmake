@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: MIT
+# The examples: built against the library alone, as C11, run, and what they print compared. Their
+# listings in docs/c-api.md are the files themselves.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+file(GLOB UNFRAG_EXAMPLES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(source ${UNFRAG_EXAMPLES})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(example_${name} ${source})
+    target_compile_options(example_${name} PRIVATE -Wall -Wextra -Werror)
+    target_include_directories(example_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+    target_link_libraries(example_${name} PRIVATE $<TARGET_FILE:unfrag_shared>)
+    add_dependencies(example_${name} unfrag_shared)
+    set_target_properties(example_${name} PROPERTIES C_EXTENSIONS OFF
+        BUILD_RPATH $<TARGET_FILE_DIR:unfrag_shared>
+        RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_test(NAME example_${name} COMMAND ${Python3_EXECUTABLE}
+        ${CMAKE_CURRENT_LIST_DIR}/run_example.py $<TARGET_FILE:example_${name}> ${source}
+        ${PROJECT_SOURCE_DIR}/docs/c-api.md)
+endforeach()
