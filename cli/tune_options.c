@@ -159,7 +159,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_TORCH:
         options->torch = text;
-        require(state, uf__conf_grammar_find(text, &options->grammar, &error), &error);
+        require(state, uf__conf_release_find(text, &options->grammar, &options->release, &error),
+                &error);
         return 0;
     case KEY_THREADS:
         options->thread_count = (uint32_t)number(state, "--threads", text, 1, 64);
@@ -190,7 +191,6 @@ cli_exit tune_options_parse(int argc, char **argv, tune_options *options)
     memset(options, 0, sizeof *options);
     options->sync_ms = -1.0;
     options->allowance_bytes = UF_TUNE_ALLOWANCE_BYTES;
-    options->torch = "2.11";
     parse_state parse = {.options = options};
     static const struct argp parser = {
         .options = option_list,

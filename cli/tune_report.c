@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * The text report of tune: the line to paste, what it gains and costs, the table, the certificate. */
+ * The text report of tune: the line to paste, what it gains and costs, the table, the proof. */
 #include "tune_report.h"
 
 #include <inttypes.h>
@@ -15,232 +15,460 @@ typedef char count_text[CLI_COUNT_TEXT_CAPACITY];
 
 #define SIZE(buffer, bytes) uf__size_format(buffer, sizeof(buffer), bytes)
 
-static bool has_place(const tune_options *options)
+/* A popular setting is named beside the best if it needs at most this much more. */
+#define ALTERNATIVE_SHARE 1.03
+
+/* What every part of the report needs. */
+typedef struct report {
+    const tune_options *options;
+    const tune_input *inputs;
+    const uf_tune_result *result;
+    const uf_tune_entry *best, *today; /* NULL if there is none */
+} report;
+
+uint64_t tune_room_bytes(const tune_options *options)
 {
-    return options->limit_bytes != 0 || options->card_bytes != 0;
+    uint64_t card_bytes =
+        options->card_bytes == 0 ? 0 : options->card_bytes - options->allowance_bytes;
+    bool is_limit_smaller =
+        options->limit_bytes != 0 && (card_bytes == 0 || options->limit_bytes < card_bytes);
+    return is_limit_smaller ? options->limit_bytes : card_bytes;
 }
 
 bool tune_has_answer(const uf_tune_result *result)
 {
-    return result->best != UF_NONE && result->entries[result->best].run.is_complete;
+    return result->best != UF_NONE && (result->entries[result->best].run.is_complete ||
+                                       result->entries[result->best].smallest.is_known);
 }
 
-static const char *conf_of(const uf_tune_result *result, uint32_t index)
+static bool has_place(const report *of)
 {
-    return result->grid.points[result->entries[index].point].conf;
+    return tune_room_bytes(of->options) != 0;
 }
 
-static const char *name_of(const char *conf)
+static const char *conf_of(const report *of, const uf_tune_entry *entry)
 {
+    return of->result->grid.points[entry->point].conf;
+}
+
+static const char *name_of(const report *of, const uf_tune_entry *entry)
+{
+    const char *conf = conf_of(of, entry);
     return conf[0] != '\0' ? conf : "(default)";
 }
 
-static void print_place(const tune_options *options)
+static void print_place(const report *of)
 {
+    const tune_options *options = of->options;
     size_text card, limit, allowance;
     if (options->card_bytes != 0) {
-        printf(" on a card of %s, of which %s are left to CUDA and its libraries",
+        printf(" on a card of %s, %s of which are left to CUDA and its libraries",
                SIZE(card, options->card_bytes), SIZE(allowance, options->allowance_bytes));
     }
     if (options->limit_bytes != 0) {
-        printf("%s at a limit of %s", options->card_bytes != 0 ? "," : "",
+        printf("%s under a limit of %s", options->card_bytes != 0 ? "," : "",
                SIZE(limit, options->limit_bytes));
     }
 }
 
-static void print_no_answer(const tune_options *options, const uf_tune_result *result)
+static void print_failure(const report *of, const uf_probe_run *run)
+{
+    count_text event;
+    size_text request, segment, reserved;
+    if (run->is_undefined) {
+        printf("leads to what PyTorch leaves undefined (it would release memory that is in use)");
+        return;
+    }
+    printf("event %s", cli_count_format(event, run->oom.event));
+    if (of->result->file_count > 1) {
+        printf(" of %s", of->inputs[run->failed_program].name);
+    }
+    printf(" asks for %s: %s from the driver, beside %s that are reserved",
+           SIZE(request, run->oom.requested_bytes), SIZE(segment, run->oom.segment_bytes),
+           SIZE(reserved, run->oom.reserved_bytes));
+}
+
+static const uf_tune_entry *least_demanding(const report *of)
 {
     const uf_tune_entry *least = NULL;
-    for (uint32_t i = 0; i < result->entry_count; i++) {
-        const uf_tune_entry *entry = &result->entries[i];
-        if (entry->has_smallest &&
-            (least == NULL || entry->smallest_limit_bytes < least->smallest_limit_bytes)) {
-            least = entry;
-        }
+    for (uint32_t i = 0; i < of->result->entry_count; i++) {
+        const uf_tune_entry *entry = &of->result->entries[i];
+        bool is_less = entry->smallest.is_known && !entry->is_hazardous &&
+                       (least == NULL || entry->smallest.limit_bytes < least->smallest.limit_bytes);
+        least = is_less ? entry : least;
+    }
+    return least;
+}
+
+static void print_no_answer(const report *of)
+{
+    const uf_tune_result *result = of->result;
+    const uf_tune_entry *least = least_demanding(of);
+    size_text floor, need, card;
+    if (!has_place(of)) {
+        printf(result->is_interrupted ? "Nothing is known yet.\n"
+                                      : "No setting completes, not even without a limit.\n");
+        return;
     }
     printf("No setting makes this fit");
-    print_place(options);
-    printf(".\n");
-    size_text floor, need;
-    printf("The program itself holds %s at once; no setting goes below that.\n",
-           SIZE(floor, result->peak_live_bytes));
+    print_place(of);
+    printf(".\n\n");
+    printf("floor  %s: what the program holds at once\n", SIZE(floor, result->peak_live_bytes));
     if (least != NULL) {
-        printf("The least that was found: %s with %s.\n", SIZE(need, least->smallest_limit_bytes),
-               name_of(result->grid.points[least->point].conf));
+        printf("needs  %s at least, with %s\n", SIZE(need, least->smallest.limit_bytes),
+               name_of(of, least));
+        if (least->card_bytes != 0) {
+            printf("card   the smallest that is large enough has %s\n",
+                   SIZE(card, least->card_bytes));
+        }
+        if (least->run.has_run && !least->run.is_complete && least->run.oom.segment_bytes != 0) {
+            printf("fails  ");
+            print_failure(of, &least->run);
+            printf("\n");
+        }
     }
 }
 
-static void print_gain(const tune_options *options, const uf_tune_result *result)
+static void print_memory_gain(const report *of)
 {
-    const uf_tune_entry *best = &result->entries[result->best];
-    size_text from, to, reserved_from, reserved_to;
-    if (result->baseline == UF_NONE) {
-        return;
+    const uf_smallest *to = &of->best->smallest, *from = &of->today->smallest;
+    size_text less, more;
+    if (to->is_known && from->is_known) {
+        double share = 100.0 * (1.0 - (double)to->limit_bytes / (double)from->limit_bytes);
+        printf("gain   needs %s instead of %s (%.1f %% %s)\n", SIZE(less, to->limit_bytes),
+               SIZE(more, from->limit_bytes), share < 0.0 ? -share : share,
+               share < 0.0 ? "more" : "less");
+    } else {
+        printf("gain   today's settings complete under no limit that was tried\n");
     }
-    const uf_tune_entry *today = &result->entries[result->baseline];
-    if (result->baseline == result->best) {
-        printf("\nToday's settings are the best already: nothing to change.\n");
-        return;
-    }
-    printf("\ntoday  %s\n", name_of(conf_of(result, result->baseline)));
-    if (best->has_smallest && today->has_smallest) {
-        double share = 100.0 * (1.0 - (double)best->smallest_limit_bytes /
-                                          (double)today->smallest_limit_bytes);
-        printf("gain   needs %s instead of %s (%.1f %% less)\n",
-               SIZE(to, best->smallest_limit_bytes), SIZE(from, today->smallest_limit_bytes),
-               share);
-    }
-    if (!today->run.is_complete && has_place(options)) {
-        printf("       today's settings do not fit there\n");
-    }
-    if (best->free_run.is_complete && today->free_run.is_complete) {
+    if (to->unlimited.is_complete && from->unlimited.is_complete) {
         printf("       without a limit it reserves %s instead of %s\n",
-               SIZE(reserved_to, best->free_run.peak_reserved_bytes),
-               SIZE(reserved_from, today->free_run.peak_reserved_bytes));
-    }
-    printf("cost   %.1f ms in the driver and %" PRIu64 " waits over the recording%s", best->run.device_ms,
-           best->run.device_syncs, today->run.is_complete ? "" : "\n");
-    if (today->run.is_complete) {
-        printf(", today's %.1f ms and %" PRIu64 "\n", today->run.device_ms,
-               today->run.device_syncs);
+               SIZE(less, to->unlimited.peak_reserved_bytes),
+               SIZE(more, from->unlimited.peak_reserved_bytes));
     }
 }
 
-static void add_row(cli_table *table, const tune_options *options, const uf_tune_result *result,
-                    uint32_t index)
+static void print_gain(const report *of)
 {
-    const uf_tune_entry *entry = &result->entries[index];
-    const char *mark = index == result->best ? " *" : index == result->baseline ? " (today)" : "";
+    if (of->today == NULL) {
+        return;
+    }
+    if (of->today == of->best) {
+        printf("\nToday's settings are as good as any: nothing to change.\n");
+        return;
+    }
+    printf("\ntoday  %s\n", name_of(of, of->today));
+    print_memory_gain(of);
+    if (has_place(of) && !of->today->run.is_complete) {
+        printf("       today's settings do not fit there: ");
+        print_failure(of, &of->today->run);
+        printf("\n");
+    }
+    const uf_probe_run *best = &of->best->run, *today = &of->today->run;
+    if (best->is_complete) {
+        printf("cost   %.1f ms in the driver and %" PRIu64 " waits for the device", best->device_ms,
+               best->device_syncs);
+        if (today->is_complete) {
+            printf(", today %.1f ms and %" PRIu64, today->device_ms, today->device_syncs);
+        }
+        printf("\n");
+    }
+}
+
+/* A setting that people know, needs little more, and no limit in the program. */
+static void print_alternative(const report *of)
+{
+    const uf_tune_result *result = of->result;
+    const uf_tune_entry *other = NULL;
+    bool is_simple = of->best == of->today || result->grid.points[of->best->point].is_popular;
+    for (uint32_t i = 0; i < result->entry_count && !is_simple; i++) {
+        const uf_tune_entry *entry = &result->entries[i];
+        bool is_good = result->grid.points[entry->point].is_popular && entry->smallest.is_known &&
+                       !result->grid.points[entry->point].needs_limit && !entry->is_hazardous &&
+                       entry != of->today && (!has_place(of) || entry->run.is_complete) &&
+                       (double)entry->smallest.limit_bytes <=
+                           ALTERNATIVE_SHARE * (double)of->best->smallest.limit_bytes;
+        if (is_good && (other == NULL ||
+                        entry->smallest.limit_bytes < other->smallest.limit_bytes)) {
+            other = entry;
+        }
+    }
+    size_text need;
+    if (other != NULL && of->best->smallest.is_known) {
+        printf("or     %s, which needs %s, %.1f ms and %" PRIu64 " waits\n", name_of(of, other),
+               SIZE(need, other->smallest.limit_bytes), other->run.device_ms,
+               other->run.device_syncs);
+    }
+}
+
+static void add_figures(cli_table *table, const uf_probe_run *run)
+{
+    if (run->is_complete) {
+        cli_table_cell_count(table, run->retry_count);
+        cli_table_cell(table, "%.1f ms", run->device_ms);
+        cli_table_cell_count(table, run->device_syncs);
+    } else {
+        cli_table_cell(table, "-");
+        cli_table_cell(table, "-");
+        cli_table_cell(table, "-");
+    }
+}
+
+static const char *fit_text(const uf_probe_run *run)
+{
+    return run->is_complete    ? "yes"
+           : run->is_undefined ? "undefined"
+           : run->has_run      ? "no"
+                               : "-";
+}
+
+static void add_row(cli_table *table, const report *of, const uf_tune_entry *entry)
+{
+    const uf_smallest *smallest = &entry->smallest;
     cli_table_row(table);
-    cli_table_cell(table, "%s%s", name_of(conf_of(result, index)), mark);
-    if (has_place(options)) {
-        cli_table_cell(table, "%s", entry->run.is_complete ? "yes"
-                                    : entry->run.is_undefined ? "undefined"
-                                                              : "no");
+    cli_table_cell(table, "%s%s%s%s", name_of(of, entry), entry == of->best ? " *" : "",
+                   entry == of->today ? " (today)" : "",
+                   entry->is_hazardous ? " (hazardous)" : "");
+    if (has_place(of)) {
+        cli_table_cell(table, "%s", fit_text(&entry->run));
     }
-    if (entry->has_smallest) {
-        cli_table_cell_size(table, entry->smallest_limit_bytes);
-        cli_table_cell(table, "%.3f", (double)entry->smallest_limit_bytes /
-                                          (double)(result->peak_live_bytes + 1));
+    if (smallest->is_known) {
+        cli_table_cell_size(table, smallest->limit_bytes);
+        cli_table_cell(table, "%.3f", (double)smallest->limit_bytes /
+                                          (double)(of->result->peak_live_bytes + 1));
     } else {
         cli_table_cell(table, "-");
         cli_table_cell(table, "-");
     }
-    if (entry->free_run.is_complete) {
-        cli_table_cell_size(table, entry->free_run.peak_reserved_bytes);
+    if (entry->card_bytes != 0) {
+        cli_table_cell(table, "%" PRIu64 " GiB", entry->card_bytes >> 30);
     } else {
         cli_table_cell(table, "-");
     }
-    if (entry->run.is_complete) {
-        cli_table_cell_count(table, entry->run.retry_count);
-        cli_table_cell(table, "%.1f ms", entry->run.device_ms);
-        cli_table_cell_count(table, entry->run.device_syncs);
+    if (smallest->unlimited.is_complete) {
+        cli_table_cell_size(table, smallest->unlimited.peak_reserved_bytes);
     } else {
         cli_table_cell(table, "-");
-        cli_table_cell(table, "-");
-        cli_table_cell(table, "-");
     }
+    add_figures(table, &entry->run);
 }
 
-static bool print_table(const tune_options *options, const uf_tune_result *result)
+static bool print_table(const report *of)
 {
+    if (of->result->entry_count == 0) {
+        return true;
+    }
     cli_table *table = cli_table_create();
     cli_table_column(table, "settings", CLI_LEFT);
-    if (has_place(options)) {
+    if (has_place(of)) {
         cli_table_column(table, "fits", CLI_LEFT);
     }
     cli_table_column(table, "smallest limit", CLI_RIGHT);
     cli_table_column(table, "x floor", CLI_RIGHT);
-    cli_table_column(table, "reserves freely", CLI_RIGHT);
+    cli_table_column(table, "card", CLI_RIGHT);
+    cli_table_column(table, "unlimited", CLI_RIGHT);
     cli_table_column(table, "retries", CLI_RIGHT);
     cli_table_column(table, "in driver", CLI_RIGHT);
     cli_table_column(table, "waits", CLI_RIGHT);
-    for (uint32_t i = 0; i < result->entry_count; i++) {
-        add_row(table, options, result, i);
+    for (uint32_t i = 0; i < of->result->entry_count; i++) {
+        add_row(table, of, &of->result->entries[i]);
     }
     printf("\n");
     bool is_printed = cli_table_print(table, stdout);
     cli_table_destroy(table);
     size_text floor;
-    printf("\nThe floor, %s, is what the program held at once. Retries, time and waits are at %s.\n",
-           SIZE(floor, result->peak_live_bytes),
-           has_place(options) ? "the place asked for" : "each setting's smallest limit");
+    printf("\nThe floor, %s, is what the program held at once. Retries, time and waits are %s.\n",
+           SIZE(floor, of->result->peak_live_bytes),
+           has_place(of) ? "at the place asked for" : "at each setting's smallest limit");
     return is_printed;
 }
 
-static void print_certificate(const tune_options *options, const uf_tune_result *result)
+/* Each recording alone, where there are several. */
+static bool print_files(const report *of)
 {
-    const uf_tune_entry *best = &result->entries[result->best];
-    size_text limit, request, segment, card, allowance;
-    if (!best->has_smallest) {
+    const uf_tune_result *result = of->result;
+    if (result->file_count < 2 || of->best == NULL) {
+        return true;
+    }
+    uint32_t worst = 0;
+    for (uint32_t i = 1; i < result->file_count; i++) {
+        bool is_worse =
+            result->files[i].best.limit_bytes > result->files[worst].best.limit_bytes;
+        worst = is_worse ? i : worst;
+    }
+    cli_table *table = cli_table_create();
+    cli_table_column(table, "recording", CLI_LEFT);
+    cli_table_column(table, "floor", CLI_RIGHT);
+    cli_table_column(table, "needs, best", CLI_RIGHT);
+    cli_table_column(table, "needs, today", CLI_RIGHT);
+    for (uint32_t i = 0; i < result->file_count; i++) {
+        const uf_tune_file *file = &result->files[i];
+        cli_table_row(table);
+        cli_table_cell(table, "%s%s", of->inputs[i].name, i == worst ? " (worst)" : "");
+        cli_table_cell_size(table, file->peak_live_bytes);
+        if (file->best.is_known) {
+            cli_table_cell_size(table, file->best.limit_bytes);
+        } else {
+            cli_table_cell(table, "-");
+        }
+        if (file->baseline.is_known) {
+            cli_table_cell_size(table, file->baseline.limit_bytes);
+        } else {
+            cli_table_cell(table, "-");
+        }
+    }
+    printf("\n");
+    bool is_printed = cli_table_print(table, stdout);
+    cli_table_destroy(table);
+    printf("\nFigures above are sums over the %" PRIu32 " recordings, limits and peaks those of the "
+           "worst.\n",
+           result->file_count);
+    return is_printed;
+}
+
+/* The command that shows it; a proof must be one that a person can repeat. */
+static void print_command(const report *of, const uf_place *place, uint32_t program)
+{
+    printf("       unfrag replay --conf '%s'", conf_of(of, of->best));
+    if (place->limit_bytes != 0) {
+        printf(" --limit %" PRIu64, place->limit_bytes);
+    }
+    if (place->card_bytes != 0) {
+        printf(" --card %" PRIu64, place->card_bytes);
+    }
+    uint64_t total_bytes =
+        place->total_bytes != 0 ? place->total_bytes : of->options->total_bytes;
+    if (total_bytes != 0) {
+        printf(" --total %" PRIu64, total_bytes);
+    }
+    if (of->options->has_device) {
+        printf(" --device %" PRId32, of->options->device);
+    }
+    printf(" %s\n", of->inputs[program].name);
+}
+
+static void print_proof(const report *of)
+{
+    const uf_smallest *smallest = &of->best->smallest;
+    size_text limit, margin, allowance;
+    if (!smallest->is_known) {
         return;
     }
-    uint64_t card_bytes = uf__tune_card(best->smallest_limit_bytes, options->allowance_bytes);
-    printf("\nProof  completes at %s", SIZE(limit, best->smallest_limit_bytes));
-    if (best->below.has_run && !best->below.is_complete && !best->below.is_undefined) {
-        count_text event;
-        printf("; 2 MiB less fails at event %s,\n       a request of %s that wants %s of the driver",
-               cli_count_format(event, best->below.oom.event),
-               SIZE(request, best->below.oom.requested_bytes),
-               SIZE(segment, best->below.oom.segment_bytes));
+    uint32_t program = smallest->below.has_run ? smallest->below.failed_program : 0;
+    printf("\nProof  completes at %s%s", SIZE(limit, smallest->limit_bytes),
+           smallest->is_at_most ? ", maybe at less" : "");
+    if (smallest->below.has_run && !smallest->is_at_most) {
+        printf("; at 2 MiB less ");
+        print_failure(of, &smallest->below);
     }
-    printf("\n       unfrag replay --conf '%s' --limit %" PRIu64 " %s\n",
-           conf_of(result, result->best), best->smallest_limit_bytes, options->inputs[0]);
-    if (best->has_gaps) {
+    printf("\n");
+    const uf_place place = {.limit_bytes = smallest->limit_bytes};
+    print_command(of, has_place(of) ? &of->best->place : &place, program);
+    if (smallest->has_gaps) {
         printf("       Some smaller limits complete, too, but limits between them fail.\n");
     }
-    if (card_bytes != 0) {
-        printf("Card   the smallest is one of %s, with %s left to CUDA and its libraries\n",
-               SIZE(card, card_bytes), SIZE(allowance, options->allowance_bytes));
-    } else {
+    if (smallest->limit_bytes < of->result->peak_live_bytes) {
+        printf("       That is below the floor, which counts blocks that wait for another stream:\n"
+               "       under a limit the allocator waits and takes them.\n");
+    }
+    uint64_t room_bytes = tune_room_bytes(of->options);
+    if (room_bytes > smallest->limit_bytes) {
+        printf("Fits   with %s to spare\n", SIZE(margin, room_bytes - smallest->limit_bytes));
+    }
+    if (of->best->card_bytes != 0) {
+        printf("Card   %" PRIu64 " GiB are enough, %s of them left to CUDA and its libraries\n",
+               of->best->card_bytes >> 30, SIZE(allowance, of->options->allowance_bytes));
+    } else if (!of->result->is_interrupted) {
         printf("Card   none up to 80 GiB is large enough\n");
     }
 }
 
-static void print_caveats(const tune_options *options, const uf_tune_result *result)
+static void print_limit_note(const report *of)
 {
-    const uf_tune_entry *best = &result->entries[result->best];
-    if (result->grid.points[best->point].needs_limit) {
-        printf("Note   garbage collection works only under a memory limit: call\n"
-               "       torch.cuda.set_per_process_memory_fraction(f) with f = limit / total memory\n");
+    uint64_t limit_bytes = of->best->place.limit_bytes != 0 ? of->best->place.limit_bytes
+                                                            : of->best->smallest.limit_bytes;
+    printf("Note   garbage collection works under a memory limit only; in the program, at the start:\n"
+           "       total = torch.cuda.get_device_properties(0).total_memory\n"
+           "       torch.cuda.set_per_process_memory_fraction(%" PRIu64 " / total)\n",
+           limit_bytes);
+}
+
+static void print_notes(const report *of)
+{
+    const uf_tune_result *result = of->result;
+    if (of->best != NULL && result->grid.points[of->best->point].needs_limit) {
+        print_limit_note(of);
     }
     if (result->recorded_oom_count > 0) {
-        printf("Note   the program ran out of memory %" PRIu64
-               " times while it was recorded and went on: it may\n"
-               "       choose other sizes where memory is larger or smaller than it was then\n",
-               result->recorded_oom_count);
+        count_text count;
+        printf("Note   %s requests failed when this was recorded, and the program went on: it may ask\n"
+               "       for other sizes where there is more or less memory than there was then\n",
+               cli_count_format(count, result->recorded_oom_count));
     }
-    if (options->input_count > 1) {
-        printf("Note   sums and peaks are over %" PRIu32 " recordings: peaks are of the worst\n",
-               options->input_count);
+    bool is_missing = false, has_pools = false;
+    for (uint32_t i = 0; i < result->file_count; i++) {
+        const uf_program *program = of->inputs[i].program;
+        has_pools |= uf_program_report_get(program)->pool_count > 0;
+        is_missing |= i > 0 && of->options->conf == NULL &&
+                      strcmp(uf_program_conf(program), uf_program_conf(of->inputs[0].program)) != 0;
+    }
+    if (is_missing) {
+        printf("Note   the recordings ran with different settings: 'today' is the first one's\n");
+    }
+    if (of->today == NULL && !result->is_interrupted) {
+        printf("Note   the recorded settings are none that this release's own allocator takes: '%s'\n",
+               uf_program_conf(of->inputs[0].program));
+    }
+    if (has_pools) {
+        printf("Note   private pools (CUDA graphs) stay apart whatever the settings: what they cache\n"
+               "       serves no other request\n");
+    }
+    if (of->options->grammar != UF_CONF_2_11) {
+        printf("Note   settings are those that PyTorch %s takes; replayed is the allocator of 2.11\n",
+               of->options->torch);
     }
 }
 
-bool tune_report_text(const tune_options *options, const uf_tune_result *result)
+static void print_best(const report *of)
 {
-    if (result->is_interrupted) {
-        printf("Interrupted: the best so far.\n");
-    }
-    if (tune_has_answer(result)) {
-        const char *conf = conf_of(result, result->best);
-        printf("Best");
-        print_place(options);
-        printf(":\n\n    %s%s%s\n", conf[0] != '\0' ? "export PYTORCH_CUDA_ALLOC_CONF=" : "",
-               conf[0] != '\0' ? conf : "unset PYTORCH_CUDA_ALLOC_CONF", "");
-        print_gain(options, result);
+    const char *conf = conf_of(of, of->best);
+    printf("Best");
+    print_place(of);
+    printf(":\n\n");
+    if (conf[0] != '\0') {
+        printf("    export PYTORCH_CUDA_ALLOC_CONF=%s\n", conf);
     } else {
-        print_no_answer(options, result);
+        printf("    unset PYTORCH_CUDA_ALLOC_CONF\n");
     }
-    bool is_printed = print_table(options, result);
-    if (tune_has_answer(result)) {
-        print_certificate(options, result);
-        print_caveats(options, result);
+    print_gain(of);
+    print_alternative(of);
+}
+
+bool tune_report_text(const tune_options *options, const tune_input *inputs,
+                      const uf_tune_result *result)
+{
+    report of = {.options = options, .inputs = inputs, .result = result};
+    of.best = tune_has_answer(result) ? &result->entries[result->best] : NULL;
+    of.today = result->baseline != UF_NONE ? &result->entries[result->baseline] : NULL;
+    if (result->is_interrupted) {
+        printf("Interrupted; this is what was found so far.\n\n");
     }
+    if (of.best != NULL) {
+        print_best(&of);
+    } else {
+        print_no_answer(&of);
+    }
+    bool is_printed = print_table(&of) && print_files(&of);
+    if (of.best != NULL) {
+        print_proof(&of);
+    }
+    print_notes(&of);
     count_text events;
     printf("\nTried %" PRIu32 " settings in %" PRIu64 " replays, %s events in %.1f s (%.1f million a "
-           "second).\n",
+           "second); %" PRIu32 " more were decided without.\n",
            result->tried_count, result->replay_count,
            cli_count_format(events, result->event_count), result->seconds,
-           result->seconds > 0.0 ? (double)result->event_count / result->seconds / 1e6 : 0.0);
+           result->seconds > 0.0 ? (double)result->event_count / result->seconds / 1e6 : 0.0,
+           result->skipped_count);
     return is_printed && !ferror(stdout);
 }

@@ -22,8 +22,8 @@ extern "C" {
 #define UF_EVENT_NONE UINT64_MAX
 
 /* A trace made ready for replay: one device, requests linked to their frees, what events do not say
- * (empty_cache calls, private pools) inferred. Read-only once made; any number of threads may replay
- * it at once. It borrows the trace until destroyed. */
+ * (empty_cache calls, private pools) inferred. Read-only once made; any number of threads may
+ * replay it at once. It borrows the trace until destroyed. */
 typedef struct uf_program uf_program;
 
 /* How the trace was recorded. Zero means unknown or default. */
@@ -91,19 +91,31 @@ UF_API const char *uf_program_conf(const uf_program *program);
 
 typedef enum uf_on_oom { UF_ON_OOM_STOP, UF_ON_OOM_SKIP } uf_on_oom;
 
+/* One stream's part of one pool: blocks never move between such parts. */
+typedef struct uf_replay_group {
+    uint64_t stream;
+    uint64_t pool_id[2];   /* {0,0} = the default pool */
+    bool is_inferred_pool; /* pool_id is a number of ours: the recording names none */
+    uint64_t alloc_count;  /* in the whole recording */
+    uint64_t peak_live_bytes;
+    uint64_t end_active_bytes, end_reserved_bytes; /* at the end of the replay */
+} uf_replay_group;
+
 typedef struct uf_replay_options {
     size_t struct_size_bytes;
-    const char *conf;     /* NULL = as recorded */
-    uint64_t limit_bytes; /* memory fraction in bytes; 0 = none */
-    uint64_t card_bytes;  /* what the driver can hand out; 0 = as total */
-    uint64_t total_bytes; /* nominal memory; 0 = the card, or UF_RECORDED_TOTAL_BYTES */
-    uint64_t from_event;  /* statistics start here; what comes before is played, not counted */
-    uint64_t to_event;    /* the first event not played; 0 = the end */
+    const char *conf;      /* NULL = as recorded */
+    uint64_t limit_bytes;  /* memory fraction in bytes; 0 = none */
+    uint64_t card_bytes;   /* what the driver can hand out; 0 = as total */
+    uint64_t total_bytes;  /* nominal memory; 0 = the card, or UF_RECORDED_TOTAL_BYTES */
+    uint64_t from_event;   /* statistics start here; what comes before is played, not counted */
+    uint64_t to_event;     /* the first event not played; 0 = the end */
     uint32_t repeat_count; /* plays the steady part this often in all; 0 and 1 = once */
     bool is_shuffled;      /* repetitions take the steady part's pieces in another order */
     uint64_t shuffle_seed;
     uf_on_oom on_oom;
-    bool is_checked; /* run the invariant checker after every event (slow) */
+    bool is_checked;         /* run the invariant checker after every event (slow) */
+    uf_replay_group *groups; /* caller's; receives up to group_capacity entries; may be NULL */
+    uint32_t group_capacity;
     /* Called now and then with events done and in all; return false to stop. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;
@@ -138,6 +150,7 @@ typedef struct uf_replay_result {
     int64_t elapsed_ns; /* replay alone */
     uf_stats stats;
     uf_fragmentation fragmentation; /* at the end */
+    uint32_t group_count;           /* how many groups there are, whatever the capacity */
     uint64_t steady_first_event;    /* where the repeated part starts; UF_EVENT_NONE if once */
     uint64_t steady_piece_count;
 } uf_replay_result;

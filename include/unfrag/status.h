@@ -12,23 +12,23 @@ extern "C" {
 #endif
 
 /* name, value, sentence. Values are spaced and never renumbered. */
-#define UF_STATUS_LIST(X)                                                                          \
-    X(UF_OK, 0, "done")                                                                            \
-    X(UF_ERROR_INVALID_ARGUMENT, 10, "an argument is outside what the function accepts")           \
-    X(UF_ERROR_CONF, 20, "a settings string was not accepted")                                     \
-    X(UF_ERROR_HOST_MEMORY, 30, "the host has no memory left")                                     \
-    X(UF_ERROR_OUT_OF_MEMORY, 40, "the device memory request cannot be served")                    \
-    X(UF_ERROR_REQUEST_TOO_LARGE, 41, "the request is 2^60 bytes or more")                         \
-    X(UF_ERROR_DEVICE_MEMORY, 50, "the device driver has no memory left")                          \
-    X(UF_ERROR_DEVICE, 51, "a device driver call failed")                                          \
-    X(UF_ERROR_FOREIGN_POINTER, 60, "the address was not handed out by this allocator")            \
-    X(UF_ERROR_NOT_FOUND, 61, "no such pool, stream or name")                                      \
-    X(UF_ERROR_BUSY, 62, "the object is still in use")                                             \
-    X(UF_ERROR_HAZARD, 70, "PyTorch's behaviour here is undefined and is not imitated")            \
-    X(UF_ERROR_BAD_INPUT, 80, "the input is not what it should be")                                \
-    X(UF_ERROR_IO, 81, "reading or writing failed")                                                \
-    X(UF_ERROR_UNSUPPORTED, 82, "this build or machine cannot do it")                              \
-    X(UF_ERROR_INTERRUPTED, 90, "interrupted")                                                     \
+#define UF_STATUS_LIST(X)                                                                \
+    X(UF_OK, 0, "done")                                                                  \
+    X(UF_ERROR_INVALID_ARGUMENT, 10, "an argument is outside what the function accepts") \
+    X(UF_ERROR_CONF, 20, "a settings string was not accepted")                           \
+    X(UF_ERROR_HOST_MEMORY, 30, "the host has no memory left")                           \
+    X(UF_ERROR_OUT_OF_MEMORY, 40, "the device memory request cannot be served")          \
+    X(UF_ERROR_REQUEST_TOO_LARGE, 41, "the request is 2^60 bytes or more")               \
+    X(UF_ERROR_DEVICE_MEMORY, 50, "the device driver has no memory left")                \
+    X(UF_ERROR_DEVICE, 51, "a device driver call failed")                                \
+    X(UF_ERROR_FOREIGN_POINTER, 60, "the address was not handed out by this allocator")  \
+    X(UF_ERROR_NOT_FOUND, 61, "no such pool, stream or name")                            \
+    X(UF_ERROR_BUSY, 62, "the object is still in use")                                   \
+    X(UF_ERROR_HAZARD, 70, "PyTorch's behaviour here is undefined and is not imitated")  \
+    X(UF_ERROR_BAD_INPUT, 80, "the input is not what it should be")                      \
+    X(UF_ERROR_IO, 81, "reading or writing failed")                                      \
+    X(UF_ERROR_UNSUPPORTED, 82, "this build or machine cannot do it")                    \
+    X(UF_ERROR_INTERRUPTED, 90, "interrupted")                                           \
     X(UF_ERROR_INTERNAL, 100, "unfrag broke one of its own rules")
 
 typedef enum uf_status {
@@ -39,7 +39,7 @@ typedef enum uf_status {
 
 #if defined(__GNUC__)
 #define UF_MUST_USE __attribute__((warn_unused_result))
-#define UF_PRINTF(format_index, first_index)                                                       \
+#define UF_PRINTF(format_index, first_index) \
     __attribute__((format(printf, format_index, first_index)))
 #define UF_API __attribute__((visibility("default")))
 #else

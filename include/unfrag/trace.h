@@ -100,7 +100,7 @@ typedef struct uf_annotation {
 typedef struct uf_trace_settings {
     bool is_present; /* the dictionary itself was there */
     bool has_conf, has_max_split_size, has_gc_threshold, has_expandable, has_divisions;
-    uint32_t conf; /* string id of the last settings string */
+    uint32_t conf;                /* string id of the last settings string */
     int64_t max_split_size_bytes; /* -1 = unlimited */
     double gc_threshold;
     bool is_expandable;
@@ -179,7 +179,8 @@ typedef struct uf_trace_read_options {
  * gz, xz or zst, told by content. path: a file, or "-" for standard input. options may be NULL.
  * Returns UF_OK; UF_ERROR_IO (cannot open or read); UF_ERROR_BAD_INPUT (empty, truncated, corrupt,
  * or something else; error names the byte offset); UF_ERROR_HOST_MEMORY; UF_ERROR_INTERRUPTED.
- * *trace is owned by the caller (uf_trace_destroy), untouched on failure. Thread-safe. Since 0.1. */
+ * *trace is owned by the caller (uf_trace_destroy), untouched on failure. Thread-safe. Since 0.1.
+ */
 UF_API uf_status uf_trace_read(const char *path, const uf_trace_read_options *options,
                                uf_trace **trace, uf_error *error) UF_MUST_USE;
 

@@ -22,7 +22,7 @@
 
 #include "base/error.h"
 
-enum { TEXT_CAPACITY = 160 };
+enum { HEAD_CAPACITY = 128, TEXT_CAPACITY = 192 };
 
 static const uint32_t split_sizes_mb[] = {20,  32,  48,  64,  96,   128, 192,
                                           256, 384, 512, 768, 1024, 2048};
@@ -138,7 +138,7 @@ static void add_thresholds(maker *make, const char *head)
 
 static void add_splits(maker *make)
 {
-    char conf[TEXT_CAPACITY];
+    char conf[HEAD_CAPACITY];
     for (size_t s = 0; s < COUNT_OF(split_sizes_mb); s++) {
         for (size_t r = 0; r < COUNT_OF(roundings_mb); r++) {
             int length =
@@ -161,7 +161,7 @@ static void add_splits(maker *make)
 
 static void add_rest(maker *make)
 {
-    char conf[TEXT_CAPACITY];
+    char conf[HEAD_CAPACITY];
     add_thresholds(make, "");
     for (size_t d = 0; d < COUNT_OF(divisions); d++) {
         snprintf(conf, sizeof conf, "roundup_power2_divisions:%" PRIu32, divisions[d]);

@@ -22,7 +22,7 @@ static double now_s(void)
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static bool poll(void *context)
+static bool watch(void *context)
 {
     uf_search *search = context;
     const uf_tune_options *options = search->options;
@@ -119,7 +119,7 @@ static uf_status prepare(uf_search *search)
             .total_bytes = options->total_bytes,
             .bound_bytes = uf__bound_limit(&bounds[i], conf),
             .sync_ms = options->sync_ms < 0.0 ? UF_TUNE_SYNC_MS : options->sync_ms,
-            .poll = poll,
+            .poll = watch,
             .poll_context = search};
         search->estimated_count += candidate->is_reported ? BISECTION_REPLAYS : 1;
     }
@@ -146,7 +146,10 @@ static uf_status search_file(void *context, uint32_t index, uf_error *error)
     uf_probe probe = candidate->probe;
     probe.programs = &search->programs[program];
     probe.program_count = 1;
-    probe.bound_bytes = 0; /* of all programs together, not of this one */
+    const uf_conf *conf = &search->result->grid.points[point].values;
+    uf_bound bound;
+    uf__bound_compute(probe.programs, 1, conf, &bound);
+    probe.bound_bytes = uf__bound_limit(&bound, conf);
     uf_place place = search->place;
     place.limit_bytes = candidate->run_limit_bytes;
     uf_status status = UF_OK;
@@ -274,7 +277,8 @@ static uf_status make_grid(uf_search *search, uf_error *error)
         status = uf__grid_add(grid, today, options->grammar, options->release, &search->baseline,
                               error);
         if (status == UF_OK && grid->points[search->baseline].values.is_async_backend) {
-            search->baseline = UF_NONE; /* the driver's own allocator: another program */
+            free(grid->points[--grid->count].conf); /* the driver's own allocator, not this one */
+            search->baseline = UF_NONE;
         }
     }
     return status == UF_ERROR_CONF && options->conf == NULL ? UF_OK : status;

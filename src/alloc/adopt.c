@@ -54,8 +54,7 @@ static uf_status add_block(uf_core *core, const uf_adopt_segment *segment, uint3
                            uint32_t shelf, uint32_t region)
 {
     uf_adopt_block *wanted = &segment->blocks[at];
-    bool is_touching =
-        at == 0 || wanted[-1].addr + wanted[-1].size_bytes == wanted->addr;
+    bool is_touching = at == 0 || wanted[-1].addr + wanted[-1].size_bytes == wanted->addr;
     if (wanted->size_bytes == 0 || !is_touching) {
         return UF_ERROR_BAD_INPUT;
     }
@@ -85,8 +84,8 @@ uf_status uf__core_adopt(uf_core *core, uf_adopt_segment *segment)
     if (segment->block_count == 0) {
         return UF_ERROR_BAD_INPUT;
     }
-    uf_status status = uf__shelf_get(core, segment->pool, segment->pool_class, segment->stream,
-                                     &shelf);
+    uf_status status =
+        uf__shelf_get(core, segment->pool, segment->pool_class, segment->stream, &shelf);
     if (status != UF_OK) {
         return status;
     }

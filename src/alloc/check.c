@@ -17,8 +17,8 @@ typedef struct uf_tally {
 
 static uf_status broken(uf_error *error, const char *what, uint64_t index)
 {
-    return uf__error_set(error, UF_ERROR_INTERNAL, "allocator check: %s (block or slot %" PRIu64 ")",
-                         what, index);
+    return uf__error_set(error, UF_ERROR_INTERNAL,
+                         "allocator check: %s (block or slot %" PRIu64 ")", what, index);
 }
 
 static uf_status check_links(const uf_core *core, uint32_t index, uf_error *error)
@@ -86,19 +86,20 @@ static void add_block(uf_tally *sums, const uf_core *core, const uf_block *block
     }
 }
 
-static uf_status check_shelf(const uf_core *core, uint32_t shelf_index, uf_tally *sums, uf_error *error)
+static uf_status check_shelf(const uf_core *core, uint32_t shelf_index, uf_tally *sums,
+                             uf_error *error)
 {
     const uf_shelf *shelf = core->shelves[shelf_index];
     const uf_block *blocks = core->blocks.items;
     uint32_t count = 0;
-    uint32_t index = shelf->free.count == 0 ? UF_NO_BLOCK
-                                            : uf__freeset_at_least(&shelf->free, blocks, 0, 0);
+    uint32_t index =
+        shelf->cached.count == 0 ? UF_NO_BLOCK : uf__freeset_at_least(&shelf->cached, blocks, 0, 0);
     while (index != UF_NO_BLOCK) {
         if (blocks[index].life != UF_LIFE_FREE || !blocks[index].is_mapped ||
             blocks[index].shelf != shelf_index) {
             return broken(error, "a free set holds a block that is not free there", index);
         }
-        uint32_t after = uf__freeset_after(&shelf->free, blocks, index);
+        uint32_t after = uf__freeset_after(&shelf->cached, blocks, index);
         if (after != UF_NO_BLOCK &&
             !uf__freeset_less(&blocks[index], blocks[after].size_bytes, blocks[after].addr)) {
             return broken(error, "a free set is out of order", index);
@@ -106,7 +107,7 @@ static uf_status check_shelf(const uf_core *core, uint32_t shelf_index, uf_tally
         index = after;
         count++;
     }
-    if (count != shelf->free.count) {
+    if (count != shelf->cached.count) {
         return broken(error, "a free set's count is wrong", shelf_index);
     }
     sums->free_count -= count;
@@ -159,7 +160,8 @@ static uf_status check_waiting(const uf_core *core, const uf_uses_list *list, uf
         previous = record;
         sums->waiting_count--;
     }
-    return list->last == previous ? UF_OK : broken(error, "a waiting list's end is wrong", previous);
+    return list->last == previous ? UF_OK
+                                  : broken(error, "a waiting list's end is wrong", previous);
 }
 
 static uf_status check_sums(const uf_core *core, const uf_tally *sums, uf_error *error)

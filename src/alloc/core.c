@@ -29,12 +29,12 @@ static uint32_t choose_among_regions(const uf_core *core, const uf_shelf *shelf,
     const uf_block *blocks = core->blocks.items;
     if (!is_expandable) {
         while (index != UF_NO_BLOCK && blocks[index].region != 0) {
-            index = uf__freeset_after(&shelf->free, blocks, index);
+            index = uf__freeset_after(&shelf->cached, blocks, index);
         }
         return index;
     }
     while (blocks[index].region != 0) {
-        uint32_t after = uf__freeset_after(&shelf->free, blocks, index);
+        uint32_t after = uf__freeset_after(&shelf->cached, blocks, index);
         if (after == UF_NO_BLOCK ||
             effective_bytes(blocks, after) >= effective_bytes(blocks, index)) {
             break;
@@ -48,7 +48,7 @@ static inline uint32_t search(const uf_core *core, const uf_shelf *shelf, uint64
                               bool is_expandable)
 {
     const uf_block *blocks = core->blocks.items;
-    uint32_t index = uf__freeset_at_least(&shelf->free, blocks, rounded_bytes, 0);
+    uint32_t index = uf__freeset_at_least(&shelf->cached, blocks, rounded_bytes, 0);
     if (index == UF_NO_BLOCK) {
         return UF_NO_BLOCK;
     }
@@ -64,8 +64,8 @@ static inline uint32_t search(const uf_core *core, const uf_shelf *shelf, uint64
         return size_bytes >= max_split ? UF_NO_BLOCK : index;
     }
     uint64_t rounding = core->conf.max_non_split_rounding_bytes;
-    bool is_too_large = rounding < UINT64_MAX - rounded_bytes &&
-                        size_bytes >= rounded_bytes + rounding;
+    bool is_too_large =
+        rounding < UINT64_MAX - rounded_bytes && size_bytes >= rounded_bytes + rounding;
     return is_too_large ? UF_NO_BLOCK : index;
 }
 
@@ -88,7 +88,7 @@ uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf_
     }
     uint32_t index = search(core, shelf, request->rounded_bytes, request->is_expandable);
     if (index != UF_NO_BLOCK) {
-        uf__freeset_remove(&shelf->free, core->blocks.items, index);
+        uf__freeset_remove(&shelf->cached, core->blocks.items, index);
     }
     return index;
 }
@@ -98,7 +98,7 @@ void uf__core_shelve(uf_core *core, uint32_t index)
     uf_block *block = &core->blocks.items[index];
     uf_shelf *shelf = core->shelves[block->shelf];
     block->age_base = core->pools[shelf->pool].classes[shelf->pool_class].search_count;
-    uf__freeset_insert(&shelf->free, core->blocks.items, index);
+    uf__freeset_insert(&shelf->cached, core->blocks.items, index);
 }
 
 static inline bool should_split(const uf_core *core, const uf_request *request,
@@ -115,8 +115,8 @@ static inline bool should_split(const uf_core *core, const uf_request *request,
            rest_bytes > UF_SMALL_MAX_BYTES;
 }
 
-/* Cuts the front of a block off as a block of its own; the old one becomes the rest, keeps its stale
- * requested size and goes back to the free set. */
+/* Cuts the front of a block off as a block of its own; the old one becomes the rest, keeps its
+ * stale requested size and goes back to the free set. */
 static inline uint32_t split(uf_core *core, uint32_t index, uint64_t front_bytes)
 {
     uint32_t front_index = uf__block_take(&core->blocks);
@@ -188,9 +188,8 @@ static inline uf_status request_init(uf_core *core, uf_request *request, uint64_
     request->pool_class = rounded <= UF_SMALL_MAX_BYTES ? UF_CLASS_SMALL : UF_CLASS_LARGE;
     request->is_expandable = core->conf.is_expandable;
     const uf_pool_class *pool_class = &core->pools[pool].classes[request->pool_class];
-    if (__builtin_expect(stream < pool_class->stream_capacity &&
-                             pool_class->shelf_of_stream[stream] != 0,
-                         1)) {
+    if (__builtin_expect(
+            stream < pool_class->stream_capacity && pool_class->shelf_of_stream[stream] != 0, 1)) {
         request->shelf = pool_class->shelf_of_stream[stream] - 1;
         return UF_OK;
     }
@@ -245,7 +244,7 @@ static inline void leave_set(uf_core *core, uint32_t index)
 {
     const uf_block *block = &core->blocks.items[index];
     if (block->is_mapped) {
-        uf__freeset_remove(&core->shelves[block->shelf]->free, core->blocks.items, index);
+        uf__freeset_remove(&core->shelves[block->shelf]->cached, core->blocks.items, index);
     } else {
         uf__unmapped_remove(core, index);
     }
@@ -362,8 +361,7 @@ uf_status uf__core_init(uf_core *core, const uf_core_config *config)
     }
     core->limit_bytes = UF_UNLIMITED;
     uint32_t stream, pool;
-    if (!uf__block_table_init(&core->blocks) ||
-        uf__core_pool_create(core, 0, 0, &pool) != UF_OK ||
+    if (!uf__block_table_init(&core->blocks) || uf__core_pool_create(core, 0, 0, &pool) != UF_OK ||
         uf__core_stream(core, 0, &stream) != UF_OK) {
         uf__core_fini(core);
         return UF_ERROR_HOST_MEMORY;
@@ -385,8 +383,8 @@ uf_status uf__core_fraction_set(uf_core *core, double fraction)
     if (!(fraction >= 0.0 && fraction <= 1.0)) {
         return UF_ERROR_INVALID_ARGUMENT;
     }
-    core->limit_bytes = fraction < 1.0 ? (uint64_t)(fraction * (double)core->device_total_bytes)
-                                       : UF_UNLIMITED;
+    core->limit_bytes =
+        fraction < 1.0 ? (uint64_t)(fraction * (double)core->device_total_bytes) : UF_UNLIMITED;
     return UF_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * The allocator core under the `torch` policy: blocks, pools, streams, the allocation chain. It owns
- * all of an allocator's state; it must not know who calls it (public API, replay, tests). It has no
- * lock of its own: the caller serialises.
+ * The allocator core under the `torch` policy: blocks, pools, streams, the allocation chain. It
+ * owns all of an allocator's state; it must not know who calls it (public API, replay, tests). It
+ * has no lock of its own: the caller serialises.
  *
  *   core -> pool (default, private ...) -> class (small, large) -> shelf, one per stream
  *                                                                    |- free set of blocks
@@ -39,7 +39,7 @@ typedef struct uf_index_list {
 
 /* Blocks of one pool, class and stream that may serve each other's requests. */
 typedef struct uf_shelf {
-    uf_freeset free;
+    uf_freeset cached;
     uf_index_list unmapped; /* unmapped blocks of regions, by address */
     uint32_t pool;
     uint32_t stream; /* index into core.streams */
@@ -48,7 +48,7 @@ typedef struct uf_shelf {
 } uf_shelf;
 
 typedef struct uf_pool_class {
-    uint64_t search_count; /* ages, spec 5 */
+    uint64_t search_count;     /* ages, spec 5 */
     uint32_t *shelf_of_stream; /* shelf index + 1, 0 = none yet */
     uint32_t stream_capacity;
 } uf_pool_class;
@@ -109,7 +109,7 @@ typedef struct uf_core {
     uint32_t shelf_count, shelf_capacity;
     uf_pool *pools; /* [0] is the default pool */
     uint32_t pool_count, pool_capacity;
-    uint64_t *streams; /* handles, by stream index */
+    uint64_t *streams;        /* handles, by stream index */
     uint32_t *streams_sorted; /* stream indices by handle */
     uint32_t stream_count, stream_capacity;
     uf_region *regions; /* [0] unused */

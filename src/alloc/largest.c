@@ -8,9 +8,9 @@
 
 static uint32_t last_free(const uf_core *core, const uf_shelf *shelf)
 {
-    return shelf->free.count == 0
+    return shelf->cached.count == 0
                ? UF_NO_BLOCK
-               : uf__freeset_before(&shelf->free, core->blocks.items, UINT64_MAX, UINT64_MAX);
+               : uf__freeset_before(&shelf->cached, core->blocks.items, UINT64_MAX, UINT64_MAX);
 }
 
 uint64_t uf__largest_block_bytes(const uf_core *core, uint32_t pool, int pool_class,
@@ -58,7 +58,7 @@ static uint64_t largest_of_shelf(const uf_core *core, const uf_shelf *shelf)
             return bytes;
         }
         index =
-            uf__freeset_before(&shelf->free, blocks, blocks[index].size_bytes, blocks[index].addr);
+            uf__freeset_before(&shelf->cached, blocks, blocks[index].size_bytes, blocks[index].addr);
     }
     return 0;
 }

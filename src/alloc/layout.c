@@ -74,8 +74,7 @@ uf_status uf__layout_init(uf_layout *layout, const uf_core *core)
         }
     }
     if (layout->segment_count > 1) {
-        qsort(layout->segments, layout->segment_count, sizeof *layout->segments,
-              compare_segments);
+        qsort(layout->segments, layout->segment_count, sizeof *layout->segments, compare_segments);
     }
     return UF_OK;
 }

@@ -51,8 +51,8 @@ uint32_t uf__core_search(const uf_core *core, const uf_shelf *shelf, uint64_t ro
 uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf);
 /* Puts a free block into its shelf's free set with a fresh age. */
 void uf__core_shelve(uf_core *core, uint32_t block);
-/* Spec 4.3: absorbs a free neighbour with the same mapping on either side; a mapped neighbour leaves
- * the free set, an unmapped one the unmapped list. Returns the sizes absorbed, 0 = none. */
+/* Spec 4.3: absorbs a free neighbour with the same mapping on either side; a mapped neighbour
+ * leaves the free set, an unmapped one the unmapped list. Returns the sizes absorbed, 0 = none. */
 typedef struct uf_merged {
     uint64_t prev_bytes, next_bytes;
 } uf_merged;

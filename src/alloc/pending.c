@@ -116,8 +116,8 @@ static uf_status record_event(uf_core *core, uf_use *use)
     if (use->has_event || use->is_done) {
         return UF_OK;
     }
-    uf_status status = core->device->event_record(core->device->context, core->streams[use->stream],
-                                                  &use->event);
+    uf_status status =
+        core->device->event_record(core->device->context, core->streams[use->stream], &use->event);
     if (status != UF_OK) {
         return uf__core_device_failed(core, status);
     }

@@ -109,8 +109,7 @@ uf_status uf__core_pool_create(uf_core *core, uint64_t id_high, uint64_t id_low,
         return UF_ERROR_HOST_MEMORY;
     }
     core->pool_count = core->pool_count > index + 1 ? core->pool_count : index + 1;
-    core->pools[index] =
-        (uf_pool){.id = {id_high, id_low}, .use_count = 1, .is_known = true};
+    core->pools[index] = (uf_pool){.id = {id_high, id_low}, .use_count = 1, .is_known = true};
     *pool = index;
     return UF_OK;
 }
@@ -153,8 +152,8 @@ static bool has_blocks(const uf_core *core, uint32_t shelf)
     return false;
 }
 
-/* PyTorch forgets a pool by a count that can be off (spec 7.7); memory that is still there keeps ours
- * known. */
+/* PyTorch forgets a pool by a count that can be off (spec 7.7); memory that is still there keeps
+ * ours known. */
 void uf__pool_forget(uf_core *core, uint32_t index)
 {
     uf_pool *pool = &core->pools[index];

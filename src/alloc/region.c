@@ -109,8 +109,8 @@ static uf_status region_destroy(uf_core *core, uint32_t index)
     return UF_OK;
 }
 
-/* Spec 6.4: maps length_bytes, rounded up to pages, at the front of an unmapped block. The result is
- * one free mapped block, merged with free mapped neighbours, in the free set. */
+/* Spec 6.4: maps length_bytes, rounded up to pages, at the front of an unmapped block. The result
+ * is one free mapped block, merged with free mapped neighbours, in the free set. */
 static uf_status map_front(uf_core *core, uint32_t index, uint64_t length_bytes)
 {
     if (!uf__block_reserve(&core->blocks, 1)) {
@@ -123,8 +123,8 @@ static uf_status map_front(uf_core *core, uint32_t index, uint64_t length_bytes)
     if (!uf__round_up_checked(length_bytes, region->page_bytes, &mapped_bytes)) {
         return UF_ERROR_OUT_OF_MEMORY;
     }
-    uf_status status = core->device->pages_map(core->device->context, addr, mapped_bytes,
-                                               region->page_bytes);
+    uf_status status =
+        core->device->pages_map(core->device->context, addr, mapped_bytes, region->page_bytes);
     if (status != UF_OK) {
         return status == UF_ERROR_DEVICE_MEMORY ? UF_ERROR_OUT_OF_MEMORY
                                                 : uf__core_device_failed(core, status);
@@ -217,7 +217,7 @@ uf_status uf__region_allocate(uf_core *core, const uf_request *request, uint32_t
     }
     status = map_until(core, &index, request->rounded_bytes);
     if (status == UF_OK) {
-        uf__freeset_remove(&shelf->free, core->blocks.items, index);
+        uf__freeset_remove(&shelf->cached, core->blocks.items, index);
         *block = index;
         return UF_OK;
     }
@@ -277,7 +277,7 @@ uf_status uf__region_unmap_block(uf_core *core, uint32_t index)
     if (status != UF_OK) {
         return uf__core_device_failed(core, status);
     }
-    uf__freeset_remove(&shelf->free, core->blocks.items, index);
+    uf__freeset_remove(&shelf->cached, core->blocks.items, index);
     block->addr = from;
     block->size_bytes = to - from;
     if (addr < from) {

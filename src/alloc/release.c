@@ -18,14 +18,13 @@ static uf_status release_segment(uf_core *core, uint32_t index)
     }
     core->counters.num_device_free++;
     core->release_sequence_count++;
-    uf__freeset_remove(&shelf->free, core->blocks.items, index);
+    uf__freeset_remove(&shelf->cached, core->blocks.items, index);
     core->total_bytes -= size_bytes;
     if (shelf->pool != UF_DEFAULT_POOL) {
         core->pools[shelf->pool].segment_count--;
     }
     uf__counter_decrease(&core->counters, UF_COUNTER_SEGMENT, shelf->pool_class, 1);
-    uf__counter_decrease(&core->counters, UF_COUNTER_RESERVED_BYTES, shelf->pool_class,
-                         size_bytes);
+    uf__counter_decrease(&core->counters, UF_COUNTER_RESERVED_BYTES, shelf->pool_class, size_bytes);
     if (size_bytes >= core->conf.max_split_size_bytes) {
         uf__counter_single_decrease(&core->counters.oversize_segments);
     }
@@ -41,7 +40,7 @@ static uf_status list_free(const uf_core *core, const uf_pool_class *of, uint32_
     uint32_t total_count = 0;
     for (uint32_t i = 0; i < of->stream_capacity; i++) {
         if (of->shelf_of_stream[i] != 0) {
-            total_count += core->shelves[of->shelf_of_stream[i] - 1]->free.count;
+            total_count += core->shelves[of->shelf_of_stream[i] - 1]->cached.count;
         }
     }
     *count = total_count;
@@ -54,15 +53,15 @@ static uf_status list_free(const uf_core *core, const uf_pool_class *of, uint32_
         uint32_t stream = core->streams_sorted[i];
         if (stream < of->stream_capacity && of->shelf_of_stream[stream] != 0) {
             const uf_shelf *shelf = core->shelves[of->shelf_of_stream[stream] - 1];
-            uf__freeset_list(&shelf->free, core->blocks.items, *indices + filled);
-            filled += shelf->free.count;
+            uf__freeset_list(&shelf->cached, core->blocks.items, *indices + filled);
+            filled += shelf->cached.count;
         }
     }
     return UF_OK;
 }
 
-/* The release_pool of spec 3.5: plain segments that are wholly free at once, then whole free pages of
- * expandable segments. */
+/* The release_pool of spec 3.5: plain segments that are wholly free at once, then whole free pages
+ * of expandable segments. */
 static uf_status release_class(uf_core *core, uint32_t pool, int pool_class)
 {
     uint32_t *indices, count, expandable_count = 0;
@@ -184,8 +183,8 @@ uf_status uf__core_collect_garbage(uf_core *core)
     }
     uint64_t target_bytes = core->total_bytes - target_total, freed_bytes = 0;
     uint32_t *indices, count;
-    uf_status status = list_free(core, &core->pools[UF_DEFAULT_POOL].classes[UF_CLASS_LARGE],
-                                 &indices, &count);
+    uf_status status =
+        list_free(core, &core->pools[UF_DEFAULT_POOL].classes[UF_CLASS_LARGE], &indices, &count);
     if (status != UF_OK) {
         return status;
     }
@@ -219,7 +218,7 @@ uf_status uf__core_release_oversize(uf_core *core, const uf_request *request, bo
     uf_shelf *shelf = core->shelves[request->shelf];
     uint64_t max_split = core->conf.max_split_size_bytes, freed_bytes = 0;
     uint64_t key = request->rounded_bytes > max_split ? request->rounded_bytes : max_split;
-    uint32_t index = uf__freeset_at_least(&shelf->free, core->blocks.items, key, 0);
+    uint32_t index = uf__freeset_at_least(&shelf->cached, core->blocks.items, key, 0);
     *is_enough = false;
     if (index != UF_NO_BLOCK && core->blocks.items[index].region == 0) {
         uf_status status = release_if_whole(core, index);
@@ -228,7 +227,7 @@ uf_status uf__core_release_oversize(uf_core *core, const uf_request *request, bo
     }
     uint64_t addr = index == UF_NO_BLOCK ? UINT64_MAX : core->blocks.items[index].addr;
     uint64_t size_bytes = index == UF_NO_BLOCK ? UINT64_MAX : core->blocks.items[index].size_bytes;
-    index = uf__freeset_before(&shelf->free, core->blocks.items, size_bytes, addr);
+    index = uf__freeset_before(&shelf->cached, core->blocks.items, size_bytes, addr);
     while (index != UF_NO_BLOCK && freed_bytes < key) {
         const uf_block *block = &core->blocks.items[index];
         size_bytes = block->size_bytes;
@@ -243,7 +242,7 @@ uf_status uf__core_release_oversize(uf_core *core, const uf_request *request, bo
             }
             freed_bytes += size_bytes;
         }
-        index = uf__freeset_before(&shelf->free, core->blocks.items, size_bytes, addr);
+        index = uf__freeset_before(&shelf->cached, core->blocks.items, size_bytes, addr);
     }
     *is_enough = freed_bytes >= key;
     return UF_OK;

@@ -80,9 +80,9 @@ bool uf__addrmap_remove(uf_addrmap *map, uint64_t addr)
         return false;
     }
     size_t mask = map->capacity - 1;
-    size_t hole = (size_t)((uf_addrmap_entry *)(void *)((char *)found -
-                                                        offsetof(uf_addrmap_entry, value)) -
-                           map->entries);
+    size_t hole =
+        (size_t)((uf_addrmap_entry *)(void *)((char *)found - offsetof(uf_addrmap_entry, value)) -
+                 map->entries);
     map->count--;
     /* Move later members of the run back so that no probe stops at the hole. */
     for (size_t at = (hole + 1) & mask; map->entries[at].is_taken; at = (at + 1) & mask) {

@@ -9,8 +9,8 @@
 const char *uf_status_name(uf_status status)
 {
     switch (status) {
-#define UF_STATUS_NAME(name, value, text)                                                          \
-    case name:                                                                                     \
+#define UF_STATUS_NAME(name, value, text) \
+    case name:                            \
         return #name;
         UF_STATUS_LIST(UF_STATUS_NAME)
 #undef UF_STATUS_NAME
@@ -21,8 +21,8 @@ const char *uf_status_name(uf_status status)
 const char *uf_status_text(uf_status status)
 {
     switch (status) {
-#define UF_STATUS_TEXT(name, value, text)                                                          \
-    case name:                                                                                     \
+#define UF_STATUS_TEXT(name, value, text) \
+    case name:                            \
         return text;
         UF_STATUS_LIST(UF_STATUS_TEXT)
 #undef UF_STATUS_TEXT

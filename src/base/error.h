@@ -8,7 +8,6 @@
 
 /* Stores the formatted text and the status in *error (NULL is accepted) and returns the status, so
  * that a caller can write `return uf__error_set(error, UF_ERROR_IO, ...)`. */
-uf_status uf__error_set(uf_error *error, uf_status status, const char *format, ...)
-    UF_PRINTF(3, 4);
+uf_status uf__error_set(uf_error *error, uf_status status, const char *format, ...) UF_PRINTF(3, 4);
 
 #endif

@@ -15,14 +15,13 @@ static void contradict(uf_program *program, uint64_t event, const char *text)
     if (report->contradiction_count++ != 0) {
         return;
     }
-    report->contradiction.kind =
-        event == UF_EVENT_NONE ? UF_DIFFERENCE_BLOCK : UF_DIFFERENCE_EVENT;
+    report->contradiction.kind = event == UF_EVENT_NONE ? UF_DIFFERENCE_BLOCK : UF_DIFFERENCE_EVENT;
     report->contradiction.event = event;
     snprintf(report->contradiction.text, sizeof report->contradiction.text, "%s", text);
 }
 
-/* The live blocks of a trace, ordered by address. They live in a free set of one size, whose order is
- * then by address alone; the true size is kept in requested_bytes. */
+/* The live blocks of a trace, ordered by address. They live in a free set of one size, whose order
+ * is then by address alone; the true size is kept in requested_bytes. */
 typedef struct uf_live {
     uf_block_table blocks;
     uf_freeset *set;
@@ -52,8 +51,8 @@ static bool live_add(uf_live *live, uint64_t addr, uint64_t size_bytes)
         return false;
     }
     uint32_t index = uf__block_take(&live->blocks);
-    live->blocks.items[index] = (uf_block){
-        .addr = addr, .size_bytes = SET_KEY_BYTES, .requested_bytes = size_bytes};
+    live->blocks.items[index] =
+        (uf_block){.addr = addr, .size_bytes = SET_KEY_BYTES, .requested_bytes = size_bytes};
     uf__freeset_insert(live->set, live->blocks.items, index);
     return true;
 }
@@ -108,8 +107,7 @@ static void audit_end(uf_program *program, const uf_live *live)
                              block->state == UF_BLOCK_ACTIVE_PENDING_FREE;
             uint32_t index = is_active ? live_from(live, block->addr) : UF_NO_BLOCK;
             active_count += is_active;
-            matched_count +=
-                index != UF_NO_BLOCK && live->blocks.items[index].addr == block->addr;
+            matched_count += index != UF_NO_BLOCK && live->blocks.items[index].addr == block->addr;
         }
     }
     char text[200];

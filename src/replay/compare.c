@@ -89,13 +89,12 @@ static void compare_blocks(uf_follow *follow, const uf_trace_segment *segment,
                        is_requested_equal(follow, recorded, block);
         if (!is_same) {
             uf__follow_fail(follow, UF_EVENT_NONE,
-                            "final block expected: 0x%" PRIx64 ", %" PRIu64 " bytes, requested %"
-                            PRIu64 ", %s; the model has 0x%" PRIx64 ", %" PRIu64
-                            " bytes, requested %" PRIu64 ", %s",
+                            "final block expected: 0x%" PRIx64 ", %" PRIu64
+                            " bytes, requested %" PRIu64 ", %s; the model has 0x%" PRIx64
+                            ", %" PRIu64 " bytes, requested %" PRIu64 ", %s",
                             recorded->addr, recorded->size_bytes, recorded->requested_bytes,
                             state_name((uf_block_state)recorded->state), block->addr,
-                            block->size_bytes, block->requested_bytes,
-                            state_name(state_of(block)));
+                            block->size_bytes, block->requested_bytes, state_name(state_of(block)));
             follow->difference.kind = UF_DIFFERENCE_BLOCK;
         }
         index = block->next;
@@ -117,8 +116,8 @@ static bool is_segment_equal(const uf_trace_segment *segment, const uf_layout_se
            segment->allocated_bytes == model->allocated_bytes &&
            segment->active_bytes == model->active_bytes &&
            (!segment->has_requested || segment->requested_bytes == model->requested_bytes) &&
-           (!segment->has_pool_id || (segment->pool_id[0] == model->pool_id[0] &&
-                                      segment->pool_id[1] == model->pool_id[1]));
+           (!segment->has_pool_id ||
+            (segment->pool_id[0] == model->pool_id[0] && segment->pool_id[1] == model->pool_id[1]));
 }
 
 static void fail_segment(uf_follow *follow, const uf_trace_segment *segment,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One run of the model along a recording. Events fall into groups: what one call of the program made
- * the allocator do. A group is found by looking ahead, executed by the core, and compared event by
- * event as the core reports what it does.
+ * One run of the model along a recording. Events fall into groups: what one call of the program
+ * made the allocator do. A group is found by looking ahead, executed by the core, and compared
+ * event by event as the core reports what it does.
  *
  *   [free_requested free_completed]                        a free
  *   [free_completed]                                       a delayed free, seen by a later call
@@ -101,8 +101,8 @@ static bool update_ranges(uf_follow *follow, const uf_event *event)
         uint64_t creator = follow->cursor;
         if (event->action == UF_ACTION_SEGMENT_MAP &&
             follow->assumptions->labels[creator] == UF_LABEL_UNKNOWN) {
-            const uf_range *range = uf__ranges_adjacent(&follow->ranges, event->addr,
-                                                        event->addr + event->size_bytes);
+            const uf_range *range =
+                uf__ranges_adjacent(&follow->ranges, event->addr, event->addr + event->size_bytes);
             creator = range == NULL ? creator : range->creator;
         }
         return uf__ranges_add(&follow->ranges, event->addr, event->size_bytes, creator);
@@ -130,7 +130,8 @@ static void count_stray_release(uf_follow *follow, uf_action action, uint64_t ad
     }
     const uf_program *program = follow->program;
     follow->stray_release_count++;
-    for (uint64_t at = follow->cursor; at <= follow->group_last && at < program->event_count; at++) {
+    for (uint64_t at = follow->cursor; at <= follow->group_last && at < program->event_count;
+         at++) {
         if (is_release(&program->events[at]) && program->events[at].addr == addr) {
             return;
         }
@@ -319,11 +320,10 @@ static void follow_flush(uf_follow *follow, uint64_t first, uint64_t end)
             fail_status(follow, status);
         } else if (follow->cursor == before) {
             const uf_event *event = &program->events[before];
-            uf__follow_fail(follow, before,
-                            "expected %s of %" PRIu64 " bytes at 0x%" PRIx64
-                            ", the model cannot release it",
-                            uf_action_name((uf_action)event->action), event->size_bytes,
-                            event->addr);
+            uf__follow_fail(
+                follow, before,
+                "expected %s of %" PRIu64 " bytes at 0x%" PRIx64 ", the model cannot release it",
+                uf_action_name((uf_action)event->action), event->size_bytes, event->addr);
         }
     }
     follow->last_flush_event = first;
@@ -354,8 +354,8 @@ static bool would_serve(const uf_follow *follow, uint64_t at, uint64_t rounded_b
     }
     uint64_t max_split = core->conf.max_split_size_bytes;
     uint64_t rounding = core->conf.max_non_split_rounding_bytes;
-    bool is_refused = rounded_bytes < max_split ? bytes >= max_split
-                                                : bytes - rounded_bytes >= rounding;
+    bool is_refused =
+        rounded_bytes < max_split ? bytes >= max_split : bytes - rounded_bytes >= rounding;
     return bytes >= rounded_bytes && !is_refused;
 }
 
@@ -394,8 +394,8 @@ static bool can_release_in_call(const uf_follow *follow, const uf_group *group)
         return core->total_bytes + group->segment_bytes > follow->peak_total_bytes;
     }
     double threshold = core->conf.garbage_collection_threshold;
-    bool is_gc_due = threshold > 0.0 &&
-                     core->total_bytes > (uint64_t)(threshold * (double)core->limit_bytes);
+    bool is_gc_due =
+        threshold > 0.0 && core->total_bytes > (uint64_t)(threshold * (double)core->limit_bytes);
     return is_gc_due || core->total_bytes + group->segment_bytes > core->limit_bytes;
 }
 
@@ -426,12 +426,11 @@ static void follow_lead(uf_follow *follow, uf_group *group)
     if (!group->has_lead_releases) {
         return;
     }
-    bool is_noted =
-        reading == UF_READING_IN_CALL
-            ? note_open(&follow->open_in_call, &follow->open_in_call_count,
-                        &follow->open_in_call_capacity, group->first)
-            : note_open(&follow->open_explicit, &follow->open_explicit_count,
-                        &follow->open_explicit_capacity, group->first);
+    bool is_noted = reading == UF_READING_IN_CALL
+                        ? note_open(&follow->open_in_call, &follow->open_in_call_count,
+                                    &follow->open_in_call_capacity, group->first)
+                        : note_open(&follow->open_explicit, &follow->open_explicit_count,
+                                    &follow->open_explicit_capacity, group->first);
     if (!is_noted) {
         fail_status(follow, UF_ERROR_HOST_MEMORY);
     } else if (reading != UF_READING_IN_CALL) {
@@ -560,8 +559,8 @@ static void follow_group(uf_follow *follow)
     }
     uf_group group = {.first = first, .lead = at};
     bool is_request = false;
-    if (at < program->event_count && (is_acquisition(&program->events[at]) ||
-                                      program->events[at].action == UF_ACTION_OOM)) {
+    if (at < program->event_count &&
+        (is_acquisition(&program->events[at]) || program->events[at].action == UF_ACTION_OOM)) {
         while (at < program->event_count &&
                (is_acquisition(&program->events[at]) || is_release(&program->events[at]) ||
                 is_waiting_completion(follow, at))) {

@@ -17,8 +17,8 @@
 
 typedef enum uf_reading {
     UF_READING_DEFAULT,
-    UF_READING_EXPLICIT, /* an empty_cache call stands before the request */
-    UF_READING_IN_CALL,  /* the request itself flushed */
+    UF_READING_EXPLICIT,  /* an empty_cache call stands before the request */
+    UF_READING_IN_CALL,   /* the request itself flushed */
     UF_READING_REDIRECTED /* the request ran inside a redirection: no flush */
 } uf_reading;
 
@@ -29,9 +29,9 @@ typedef struct uf_forced_reading {
 
 /* What a run takes for granted. */
 typedef struct uf_assumptions {
-    uint16_t *labels; /* by creator: event_count + start segments entries */
+    uint16_t *labels;  /* by creator: event_count + start segments entries */
     uint8_t *is_bound; /* the label is recorded and must not change */
-    bool has_private; /* any label is a private pool */
+    bool has_private;  /* any label is a private pool */
     uf_forced_reading *readings;
     size_t reading_count, reading_capacity;
 } uf_assumptions;
@@ -44,23 +44,23 @@ typedef struct uf_follow {
     uf_device device; /* the sim behind a recording's answers */
     uint32_t *block_of_alloc;
     uf_ranges ranges;
-    uint64_t cursor;      /* the next event the core has to produce */
-    uint64_t group_first; /* the group of events under way */
-    uint64_t group_last;  /* its last event: the alloc or oom */
+    uint64_t cursor;           /* the next event the core has to produce */
+    uint64_t group_first;      /* the group of events under way */
+    uint64_t group_last;       /* its last event: the alloc or oom */
     uint64_t peak_total_bytes; /* the recording's */
     uint32_t *pool_of_label;   /* core pool index + 1, 0 = not made yet */
     uint64_t *label_last_event;
-    bool *is_retired; /* by label: the pool's memory may be released */
+    bool *is_retired;          /* by label: the pool's memory may be released */
     uint64_t last_flush_event; /* the latest explicit flush, UF_EVENT_NONE = none */
     bool has_failed;           /* stop: difference is set, or status */
     uf_status status;
     uf_difference difference;
     /* Who may be labelled wrongly, by creator; UF_EVENT_NONE = nobody. */
     uint64_t suspect_recorded, suspect_model, suspect_released;
-    uint64_t released_creator; /* of the memory released last */
+    uint64_t released_creator;    /* of the memory released last */
     bool has_kept_suspect;        /* suspect_model is a segment that the recording kept */
     uint64_t stray_release_count; /* given back by the flush that differs, 0 = none differs */
-    bool is_in_request; /* the core is executing a request */
+    bool is_in_request;           /* the core is executing a request */
     bool has_lead; /* the group under way starts with releases that can be read both ways */
     uf_reading lead_reading; /* and how they were read */
     /* Groups whose reading events leave open, in order, for the statistics to decide. */

@@ -2,8 +2,8 @@
  *
  * Choosing what to assume where events are silent: which segments belong to private pools, and
  * whether a flush was empty_cache or the request's own. Starts from the plainest reading; at the
- * first difference it tries the few changes that could explain it, keeps the one that gets furthest,
- * and goes on from there. */
+ * first difference it tries the few changes that could explain it, keeps the one that gets
+ * furthest, and goes on from there. */
 #include "replay/infer.h"
 
 #include <inttypes.h>
@@ -23,8 +23,8 @@ typedef struct uf_inference {
     uf_assumptions assumptions;
     uint64_t creator_count;
     uint64_t budget;
-    uf_follow *best;      /* the run that got furthest; a core keeps pointers into it */
-    uint32_t spare_label; /* a pool that nothing uses yet, 0 = none */
+    uf_follow *best;                 /* the run that got furthest; a core keeps pointers into it */
+    uint32_t spare_label;            /* a pool that nothing uses yet, 0 = none */
     uint16_t old_label, *old_labels; /* what the last change replaced */
 } uf_inference;
 
@@ -61,7 +61,8 @@ static bool is_further(const uf_follow *run, const uf_follow *than)
 static bool push_reading(uf_assumptions *assumptions, uint64_t event, uf_reading reading)
 {
     if (assumptions->reading_count == assumptions->reading_capacity) {
-        size_t capacity = assumptions->reading_capacity == 0 ? 8 : assumptions->reading_capacity * 2;
+        size_t capacity =
+            assumptions->reading_capacity == 0 ? 8 : assumptions->reading_capacity * 2;
         uf_forced_reading *grown = realloc(assumptions->readings, capacity * sizeof *grown);
         if (grown == NULL) {
             return false;
@@ -99,8 +100,7 @@ static bool bind_final(uf_inference *inference, const uf_ranges *ranges)
         }
         for (size_t r = 0; r < ranges->count; r++) {
             const uf_range *range = &ranges->items[r];
-            if (range->addr < segment->addr + segment->total_bytes &&
-                range->end > segment->addr) {
+            if (range->addr < segment->addr + segment->total_bytes && range->end > segment->addr) {
                 inference->assumptions.labels[range->creator] = (uint16_t)label;
                 inference->assumptions.is_bound[range->creator] = 1;
                 inference->assumptions.has_private |= label != 0;
@@ -203,8 +203,8 @@ static void add_label_changes(uf_inference *inference, uint64_t creator, uf_chan
     size_t label_count = list_pools(inference, labels);
     for (size_t i = 0; i < label_count; i++) {
         if (labels[i] != assumptions->labels[creator]) {
-            changes[(*count)++] = (uf_change){
-                .kind = UF_CHANGE_LABEL, .at = creator, .label = labels[i]};
+            changes[(*count)++] =
+                (uf_change){.kind = UF_CHANGE_LABEL, .at = creator, .label = labels[i]};
         }
     }
     /* A recorded pool that nothing was seen to use yet. */
@@ -213,14 +213,13 @@ static void add_label_changes(uf_inference *inference, uint64_t creator, uf_chan
             inference->best->label_last_event[label] == 0 &&
             assumptions->labels[creator] != label && *count < MAX_CHANGES) {
             changes[(*count)++] =
-                (uf_change){
-                    .kind = UF_CHANGE_LABEL, .at = creator, .label = (uint16_t)label};
+                (uf_change){.kind = UF_CHANGE_LABEL, .at = creator, .label = (uint16_t)label};
         }
     }
 }
 
-/* Two captures taken for one: the guessed members of a pool move to a new one together, all of them,
- * or those made since the last flush. */
+/* Two captures taken for one: the guessed members of a pool move to a new one together, all of
+ * them, or those made since the last flush. */
 static void add_splits(uf_inference *inference, uint64_t creator, uf_change *changes, size_t *count)
 {
     const uf_assumptions *assumptions = &inference->assumptions;
@@ -269,7 +268,8 @@ static size_t list_changes(uf_inference *inference, uf_change *changes, size_t *
             changes[count++] = (uf_change){.at = group, .reading = UF_READING_REDIRECTED};
         }
     }
-    /* Where a flush differs, what it gave back wrongly is likelier wrong than what it should have. */
+    /* Where a flush differs, what it gave back wrongly is likelier wrong than what it should have.
+     */
     bool is_flush = follow->stray_release_count != 0;
     uint64_t first = is_flush ? follow->suspect_model : follow->suspect_recorded;
     uint64_t second = is_flush ? follow->suspect_recorded : follow->suspect_model;
@@ -396,8 +396,8 @@ static int64_t retries_off(const uf_inference *inference, const uf_follow *follo
     return off < 0 ? -off : off;
 }
 
-/* Where events leave open who flushed, the recorded number of retries decides: reads one group after
- * the other the other way and keeps what brings the number nearer. */
+/* Where events leave open who flushed, the recorded number of retries decides: reads one group
+ * after the other the other way and keeps what brings the number nearer. */
 static bool settle_retries(uf_inference *inference)
 {
     if (inference->program->options.num_alloc_retries < 0 || inference->best->has_failed) {
@@ -445,13 +445,17 @@ static void report_best(uf_inference *inference)
     report->is_equal = !best->has_failed;
     report->events_equal = best->cursor;
     report->difference = best->difference;
+    if (program->start != NULL && best->has_failed) {
+        report->unexplained_events = program->event_count - best->cursor;
+    }
     report->empty_cache_count = best->empty_cache_count;
     report->device_calls = best->sim.call_count;
     report->device_syncs = best->sim.sync_count;
     report->device_ms = (double)best->sim.call_ns / 1e6;
     uf__core_stats(&best->core, &report->stats);
     for (uint32_t label = 1; label < program->pool_count; label++) {
-        report->pool_count += best->label_last_event[label] != 0 || program->pools[label].is_recorded;
+        report->pool_count +=
+            best->label_last_event[label] != 0 || program->pools[label].is_recorded;
     }
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What-if replay: a program under other settings, on a simulated card. The model decides everything;
- * from the recording come requests, frees, and how long other streams kept freed blocks waiting. */
+ * What-if replay: a program under other settings, on a simulated card. The model decides
+ * everything; from the recording come requests, frees, and how long other streams kept freed blocks
+ * waiting. */
 #include "replay/play.h"
 
 #include <inttypes.h>
@@ -9,8 +10,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "alloc/largest.h"
 #include "alloc/rounding.h"
 #include "base/error.h"
+#include "replay/groups.h"
 #include "replay/ranges.h"
 
 enum { PROGRESS_EVENTS = 1 << 18 };
@@ -61,10 +64,10 @@ static bool choose_addr(void *context, uint64_t size_bytes, bool is_region, uint
 {
     uf_player *player = context;
     uint64_t candidate = 0;
-    bool is_taken = recorded_addr(player, size_bytes, is_region, &candidate) &&
-                    uf__ranges_is_clear(&player->held, candidate, size_bytes) &&
-                    (candidate + size_bytes <= UF_SIM_FIRST_ADDR ||
-                     candidate >= player->sim.next_addr);
+    bool is_taken =
+        recorded_addr(player, size_bytes, is_region, &candidate) &&
+        uf__ranges_is_clear(&player->held, candidate, size_bytes) &&
+        (candidate + size_bytes <= UF_SIM_FIRST_ADDR || candidate >= player->sim.next_addr);
     if (is_taken) {
         *addr = candidate;
     } else {
@@ -81,15 +84,7 @@ static void forget_addr(void *context, uint64_t addr, uint64_t size_bytes)
     (void)uf__ranges_remove(&player->held, addr, size_bytes, &unused_bytes);
 }
 
-static uint64_t largest_free(const uf_shelf *shelf, const uf_block *blocks)
-{
-    uint32_t index = shelf->free.count == 0
-                         ? UF_NO_BLOCK
-                         : uf__freeset_before(&shelf->free, blocks, UINT64_MAX, UINT64_MAX);
-    return index == UF_NO_BLOCK ? 0 : blocks[index].size_bytes;
-}
-
-static void note_oom(uf_player *player, uint64_t at, uint32_t id)
+static void note_oom(uf_player *player, uint64_t at, uint32_t id, uint32_t pool)
 {
     uf_replay_result *result = player->result;
     const uf_core *core = &player->core;
@@ -101,7 +96,8 @@ static void note_oom(uf_player *player, uint64_t at, uint32_t id)
     result->has_oom = true;
     uf_oom *oom = &result->first_oom;
     uint64_t bytes = program->alloc_bytes[id];
-    uint64_t rounded = bytes >= UF_REQUEST_LIMIT_BYTES ? bytes : uf__round_request(&core->conf, bytes);
+    uint64_t rounded =
+        bytes >= UF_REQUEST_LIMIT_BYTES ? bytes : uf__round_request(&core->conf, bytes);
     *oom = (uf_oom){.event = at,
                     .repetition = player->repetition,
                     .requested_bytes = bytes,
@@ -115,14 +111,9 @@ static void note_oom(uf_player *player, uint64_t at, uint32_t id)
                     .is_in_private_pool = program->alloc_pool[id] != 0};
     oom->allocated_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ALLOCATED_BYTES);
     oom->active_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ACTIVE_BYTES);
-    for (uint32_t i = 1; i < core->shelf_count; i++) {
-        const uf_shelf *shelf = core->shelves[i];
-        if (shelf != NULL && shelf->pool == UF_DEFAULT_POOL &&
-            core->streams[shelf->stream] == oom->stream &&
-            shelf->pool_class == (uf__is_small(rounded) ? UF_CLASS_SMALL : UF_CLASS_LARGE)) {
-            oom->largest_free_block_bytes = largest_free(shelf, core->blocks.items);
-        }
-    }
+    int pool_class = uf__is_small(rounded) ? UF_CLASS_SMALL : UF_CLASS_LARGE;
+    oom->largest_free_block_bytes = uf__largest_block_bytes(
+        core, pool, pool_class, player->stream_of[program->alloc_stream[id]]);
 }
 
 /* A flush forgets a pool that it empties; its slot may then hold another. */
@@ -185,7 +176,7 @@ static uf_status play_alloc(uf_player *player, uint64_t at, uint32_t id)
         complete_after(player);
     }
     if (status == UF_ERROR_OUT_OF_MEMORY || status == UF_ERROR_REQUEST_TOO_LARGE) {
-        note_oom(player, at, id);
+        note_oom(player, at, id, pool);
         return UF_OK;
     }
     return status;
@@ -268,8 +259,7 @@ static uf_status after_event(uf_player *player)
         }
     }
     if (options->progress != NULL && player->played_count % PROGRESS_EVENTS == 0 &&
-        !options->progress(options->progress_context, player->played_count,
-                           player->total_count)) {
+        !options->progress(options->progress_context, player->played_count, player->total_count)) {
         return UF_ERROR_INTERRUPTED;
     }
     return UF_OK;
@@ -364,7 +354,8 @@ static uf_status play_repetitions(uf_player *player)
     }
     player->result->steady_first_event = steady.first_event;
     player->result->steady_piece_count = steady.piece_count;
-    player->total_count += (options->repeat_count - 1) * (program->event_count - steady.first_event);
+    player->total_count +=
+        (options->repeat_count - 1) * (program->event_count - steady.first_event);
     uint64_t random_state = options->shuffle_seed;
     uint32_t *order = malloc((steady.piece_count + 1u) * sizeof *order);
     status = order == NULL ? UF_ERROR_HOST_MEMORY : play_range(player, 0, program->event_count);
@@ -372,7 +363,8 @@ static uf_status play_repetitions(uf_player *player)
         player->repetition = r;
         status = end_repetition(player, steady.first_event);
         for (uint32_t i = 0; i < steady.piece_count; i++) {
-            uint32_t j = options->is_shuffled ? (uint32_t)(next_random(&random_state) % (i + 1)) : i;
+            uint32_t j =
+                options->is_shuffled ? (uint32_t)(next_random(&random_state) % (i + 1)) : i;
             order[i] = order[j];
             order[j] = i;
         }
@@ -425,16 +417,9 @@ static void fill_result(uf_player *player)
     result->device_calls = player->sim.call_count;
     result->device_syncs = player->sim.sync_count;
     result->device_ms = (double)player->sim.call_ns / 1e6;
-    uint64_t largest_bytes = 0;
-    for (uint32_t i = 1; i < core->shelf_count; i++) {
-        uint64_t bytes = core->shelves[i] == NULL
-                             ? 0
-                             : largest_free(core->shelves[i], core->blocks.items);
-        largest_bytes = bytes > largest_bytes ? bytes : largest_bytes;
-    }
     uf_error unused;
-    (void)!uf_fragmentation_compute(&result->stats, largest_bytes, 0.0, &result->fragmentation,
-                                    &unused);
+    (void)!uf_fragmentation_compute(&result->stats, uf__largest_request_bytes(core), 0.0,
+                                    &result->fragmentation, &unused);
 }
 
 static uf_status player_init(uf_player *player, const uf_conf *conf)
@@ -486,10 +471,11 @@ static uf_status explain(const uf_player *player, uf_status status, uf_error *er
         return uf__error_set(error, status,
                              "these settings make PyTorch release a cached block that is part of a "
                              "segment in use (after %" PRIu64 " events); what follows is undefined "
-                             "there, so it is not imitated", player->played_count);
+                             "there, so it is not imitated",
+                             player->played_count);
     default:
-        return uf__error_set(error, status, "%s (after %" PRIu64 " events)",
-                             uf_status_text(status), player->played_count);
+        return uf__error_set(error, status, "%s (after %" PRIu64 " events)", uf_status_text(status),
+                             player->played_count);
     }
 }
 
@@ -513,8 +499,7 @@ uf_status uf_replay_run(const uf_program *program, const uf_replay_options *opti
         }
     }
     uf_replay_result filled = {.steady_first_event = UF_EVENT_NONE};
-    uf_player player = {
-        .program = program, .options = options, .result = &filled, .error = error};
+    uf_player player = {.program = program, .options = options, .result = &filled, .error = error};
     uf_status status = player_init(&player, &conf);
     int64_t start_ns = now_ns();
     if (status == UF_OK) {
@@ -525,6 +510,10 @@ uf_status uf_replay_run(const uf_program *program, const uf_replay_options *opti
         uint64_t to = options->to_event == 0 ? program->event_count : options->to_event;
         fill_result(&player);
         status = uf__program_peak_live(program, options->from_event, to, &filled.peak_live_bytes);
+        if (status == UF_OK && options->groups != NULL) {
+            status = uf__groups_measure(program, &player.core, options->groups,
+                                        options->group_capacity, &filled.group_count);
+        }
     }
     if (status == UF_OK) {
         *result = filled;

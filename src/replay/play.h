@@ -17,8 +17,8 @@ typedef struct uf_steady {
 } uf_steady;
 
 /* Finds the steady part: it starts where 99 % of what stays has been allocated and the rest is low,
- * and a piece ends where short-lived memory is down to 2 % of its peak after having been above 50 %.
- * UF_ERROR_HOST_MEMORY or UF_OK. */
+ * and a piece ends where short-lived memory is down to 2 % of its peak after having been above 50
+ * %. UF_ERROR_HOST_MEMORY or UF_OK. */
 uf_status uf__steady_find(const uf_program *program, uf_steady *steady) UF_MUST_USE;
 void uf__steady_fini(uf_steady *steady);
 

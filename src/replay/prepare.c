@@ -47,7 +47,8 @@ static uf_status take_conf(uf_program *program, uf_error *error)
     if (is_given) {
         return status;
     }
-    /* A recorded string ran, whatever we make of it; single values in the trace are what counted. */
+    /* A recorded string ran, whatever we make of it; single values in the trace are what counted.
+     */
     take_recorded_values(&program->conf, settings);
     return UF_OK;
 }
@@ -77,7 +78,8 @@ uf_status uf_program_create(const uf_trace *trace, const uf_program_options *opt
     } else if (device != 0) {
         status = uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
                                "the trace has %" PRIu32 " devices, not a device at position "
-                               "%" PRIu32, trace->device_count, device);
+                               "%" PRIu32,
+                               trace->device_count, device);
     } else if (trace->segment_count > 0) {
         program->device = trace->segments[0].device;
     }

@@ -11,11 +11,7 @@
 #include "base/addrmap.h"
 #include "base/error.h"
 
-typedef enum life {
-    LIFE_LIVE,
-    LIFE_PENDING,
-    LIFE_DONE
-} life;
+typedef enum life { LIFE_LIVE, LIFE_PENDING, LIFE_DONE } life;
 
 typedef struct uf_linker {
     uf_program *program;
@@ -30,7 +26,8 @@ typedef struct uf_linker {
 
 static uint64_t floor_bytes(uint64_t requested_bytes)
 {
-    return requested_bytes > UINT64_MAX - 511 ? requested_bytes : (requested_bytes + 511) & ~UINT64_C(511);
+    return requested_bytes > UINT64_MAX - 511 ? requested_bytes
+                                              : (requested_bytes + 511) & ~UINT64_C(511);
 }
 
 static void contradict(uf_program *program, uint64_t event, const char *what)
@@ -123,8 +120,8 @@ static bool grow_allocs(uf_linker *linker)
 }
 
 /* A new allocation; false if the host has no memory left or there are too many. */
-static bool add_alloc(uf_linker *linker, uint64_t addr, uint64_t bytes, uint32_t stream, uint32_t pool,
-                      uint32_t *id)
+static bool add_alloc(uf_linker *linker, uint64_t addr, uint64_t bytes, uint32_t stream,
+                      uint32_t pool, uint32_t *id)
 {
     uf_program *program = linker->program;
     if (program->alloc_count == UF_OP_ID_LIMIT ||
@@ -141,8 +138,8 @@ static bool add_alloc(uf_linker *linker, uint64_t addr, uint64_t bytes, uint32_t
 }
 
 /* One that was there before the trace began. */
-static bool add_start(uf_linker *linker, uint64_t addr, uint64_t bytes, uint32_t stream, uint32_t pool,
-                      uint32_t *id)
+static bool add_start(uf_linker *linker, uint64_t addr, uint64_t bytes, uint32_t stream,
+                      uint32_t pool, uint32_t *id)
 {
     uf_program *program = linker->program;
     if (!add_alloc(linker, addr, bytes, stream, pool, id) ||
@@ -236,8 +233,8 @@ static bool link_free(uf_linker *linker, uint64_t at, const uf_event *event)
         return true;
     }
     const uf_event *next = at + 1 < program->event_count ? event + 1 : NULL;
-    bool is_at_once = next != NULL && next->action == UF_ACTION_FREE_COMPLETED &&
-                      next->addr == event->addr;
+    bool is_at_once =
+        next != NULL && next->action == UF_ACTION_FREE_COMPLETED && next->addr == event->addr;
     program->ops[at] = uf__op(is_at_once ? UF_OP_FREE : UF_OP_FREE_LATER, id);
     linker->lives[id] = is_at_once ? LIFE_DONE : LIFE_PENDING;
     linker->live_bytes -= is_at_once ? (int64_t)floor_bytes(program->alloc_bytes[id]) : 0;
@@ -390,6 +387,6 @@ uf_status uf__program_link(uf_program *program, uf_error *error)
                              "the trace has more streams or pools (65535) or allocations (2^28) "
                              "than a replay can number");
     }
-    return uf__error_set(error, UF_ERROR_HOST_MEMORY,
-                         "no memory to link %" PRIu64 " events", program->event_count);
+    return uf__error_set(error, UF_ERROR_HOST_MEMORY, "no memory to link %" PRIu64 " events",
+                         program->event_count);
 }

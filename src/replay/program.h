@@ -61,8 +61,8 @@ struct uf_program {
     uint16_t *alloc_stream; /* index into streams */
     uint16_t *alloc_pool;   /* index into pools */
     uint32_t alloc_count;
-    uint32_t *start_ids;    /* allocations that were live when the trace began */
-    uint64_t *start_addrs;  /* their recorded addresses */
+    uint32_t *start_ids;   /* allocations that were live when the trace began */
+    uint64_t *start_addrs; /* their recorded addresses */
     uint32_t start_count;
     uint64_t *streams;
     uint32_t stream_count;
@@ -76,8 +76,8 @@ struct uf_program {
     uf_program_report report;
 };
 
-/* Links frees to allocations and finds what the address order alone shows. Fills everything but what
- * following infers. */
+/* Links frees to allocations and finds what the address order alone shows. Fills everything but
+ * what following infers. */
 uf_status uf__program_link(uf_program *program, uf_error *error) UF_MUST_USE;
 
 /* Index of a stream handle; registers it. False if the host has no memory or there are too many. */

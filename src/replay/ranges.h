@@ -23,8 +23,8 @@ void uf__ranges_fini(uf_ranges *ranges);
 
 /* Both return false if the host has no memory left. */
 bool uf__ranges_add(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes, uint64_t creator);
-/* Removes what lies in [addr, addr + size_bytes), cutting ranges where needed. *removed_bytes is how
- * much was there. */
+/* Removes what lies in [addr, addr + size_bytes), cutting ranges where needed. *removed_bytes is
+ * how much was there. */
 bool uf__ranges_remove(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes,
                        uint64_t *removed_bytes);
 

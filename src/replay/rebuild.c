@@ -10,7 +10,8 @@
 #include "base/addrmap.h"
 #include "replay/ranges.h"
 
-/* Where a range at the start comes from: a final segment (its index), or a release (event index). */
+/* Where a range at the start comes from: a final segment (its index), or a release (event index).
+ */
 static const uint64_t FROM_EVENT = UINT64_C(1) << 63;
 
 /* A block that was live at the start. */
@@ -23,7 +24,7 @@ typedef struct uf_survivor {
 typedef struct uf_rebuild {
     uf_program *program;
     uf_ranges ranges;
-    uf_survivor *survivors; /* by address */
+    uf_survivor *survivors;      /* by address */
     uint32_t *survivor_of_alloc; /* index + 1, 0 = none */
     uf_addrmap final_blocks;     /* index into trace->blocks by address */
 } uf_rebuild;
@@ -54,11 +55,11 @@ static bool find_ranges(uf_rebuild *rebuild)
     for (uint64_t i = program->event_count; i-- > 0 && is_good;) {
         const uf_event *event = &program->events[i];
         if (is_acquisition(event)) {
-            is_good = uf__ranges_remove(&rebuild->ranges, event->addr, event->size_bytes,
-                                        &unused_bytes);
+            is_good =
+                uf__ranges_remove(&rebuild->ranges, event->addr, event->size_bytes, &unused_bytes);
         } else if (is_release(event)) {
-            is_good = uf__ranges_add(&rebuild->ranges, event->addr, event->size_bytes,
-                                     i | FROM_EVENT);
+            is_good =
+                uf__ranges_add(&rebuild->ranges, event->addr, event->size_bytes, i | FROM_EVENT);
         }
     }
     return is_good;
@@ -128,8 +129,7 @@ static bool list_survivors(uf_rebuild *rebuild)
         rebuild->survivors[i] =
             (uf_survivor){.addr = program->start_addrs[i], .alloc = program->start_ids[i]};
     }
-    qsort(rebuild->survivors, program->start_count, sizeof *rebuild->survivors,
-          compare_survivors);
+    qsort(rebuild->survivors, program->start_count, sizeof *rebuild->survivors, compare_survivors);
     for (uint32_t i = 0; i < program->start_count; i++) {
         rebuild->survivor_of_alloc[rebuild->survivors[i].alloc] = i + 1;
     }
@@ -192,8 +192,8 @@ static void measure_by_end(uf_rebuild *rebuild)
             if (is_same && block->state != UF_BLOCK_INACTIVE) {
                 found->size_bytes = block->size_bytes;
                 found->is_exact = true;
-                found->is_waiting = block->state == UF_BLOCK_ACTIVE_PENDING_FREE &&
-                                    !found->is_requested;
+                found->is_waiting =
+                    block->state == UF_BLOCK_ACTIVE_PENDING_FREE && !found->is_requested;
             }
         }
     }
@@ -260,8 +260,7 @@ static bool add_block(uf_start *start, uf_start_segment *segment, const uf_adopt
 static uint64_t stale_requested(const uf_rebuild *rebuild, uint64_t addr, uint64_t size_bytes)
 {
     const uint32_t *found = uf__addrmap_find(&rebuild->final_blocks, addr);
-    const uf_trace_block *block =
-        found == NULL ? NULL : &rebuild->program->trace->blocks[*found];
+    const uf_trace_block *block = found == NULL ? NULL : &rebuild->program->trace->blocks[*found];
     return block != NULL && block->size_bytes == size_bytes ? block->requested_bytes : 0;
 }
 
@@ -276,8 +275,8 @@ static bool index_final(uf_rebuild *rebuild)
         for (uint32_t b = 0;
              segment->device == program->device && b < segment->block_count && is_good; b++) {
             uint64_t at = segment->first_block + b;
-            is_good = at <= UINT32_MAX && uf__addrmap_set(&rebuild->final_blocks,
-                                                          trace->blocks[at].addr, (uint32_t)at);
+            is_good = at <= UINT32_MAX &&
+                      uf__addrmap_set(&rebuild->final_blocks, trace->blocks[at].addr, (uint32_t)at);
         }
     }
     return is_good;

@@ -13,8 +13,7 @@ static bool is_same_region(const uf_start_segment *first, const uf_start_segment
                            uint64_t reserved_bytes)
 {
     return other->is_expandable && other->stream == first->stream &&
-           other->is_large == first->is_large &&
-           other->end - first->addr <= reserved_bytes;
+           other->is_large == first->is_large && other->end - first->addr <= reserved_bytes;
 }
 
 /* The lowest address that the recording maps within reach below a run: the reservation starts
@@ -153,15 +152,15 @@ uf_status uf__follow_restore(uf_follow *follow, const uf_start *start)
         if (status != UF_OK || is_done[i]) {
             continue;
         }
-        uint64_t page_bytes = segment->is_large ? follow->program->conf.large_segment_bytes
-                                                : UF_SMALL_SEGMENT_BYTES;
+        uint64_t page_bytes =
+            segment->is_large ? follow->program->conf.large_segment_bytes : UF_SMALL_SEGMENT_BYTES;
         pieces.count = 0;
         bool is_good = segment->is_expandable
                            ? gather_region(follow, start, i, is_done, page_bytes, &pieces)
                            : push_segment(&pieces, segment);
         uint16_t label = follow->assumptions->labels[follow->program->event_count + i];
-        status = is_good ? adopt(follow, segment, label, page_bytes, &pieces)
-                         : UF_ERROR_HOST_MEMORY;
+        status =
+            is_good ? adopt(follow, segment, label, page_bytes, &pieces) : UF_ERROR_HOST_MEMORY;
     }
     free(is_done);
     free(pieces.blocks);

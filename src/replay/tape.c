@@ -56,8 +56,8 @@ static uf_status segment_create(void *context, uint64_t size_bytes, uint64_t str
     uf_follow *follow = context;
     uf_status status = answer(follow, UF_ACTION_SEGMENT_ALLOC, 0, size_bytes);
     uint64_t unused_addr;
-    uf_status charged = follow->sim.device.segment_create(&follow->sim, size_bytes, stream,
-                                                          &unused_addr);
+    uf_status charged =
+        follow->sim.device.segment_create(&follow->sim, size_bytes, stream, &unused_addr);
     if (status == UF_OK) {
         *addr = expected(follow)->addr;
         return charged;
@@ -122,8 +122,7 @@ static uf_status pages_map(void *context, uint64_t addr, uint64_t size_bytes, ui
     return follow->sim.device.pages_map(&follow->sim, addr, size_bytes, page_bytes);
 }
 
-static uf_status pages_unmap(void *context, uint64_t addr, uint64_t size_bytes,
-                             uint64_t page_bytes)
+static uf_status pages_unmap(void *context, uint64_t addr, uint64_t size_bytes, uint64_t page_bytes)
 {
     uf_follow *follow = context;
     return follow->sim.device.pages_unmap(&follow->sim, addr, size_bytes, page_bytes);

@@ -34,17 +34,25 @@ static int64_t tick(void *context)
 /* 1 B to 64 MiB, small ones more often. */
 static uint64_t draw_bytes(liver *v)
 {
-    return 1 + draw(v) % (UINT64_C(1) << (6 + draw(v) % 21));
+    uint64_t limit = UINT64_C(1) << (6 + draw(v) % 21);
+    return 1 + draw(v) % limit;
 }
 
+static bool is_fine(uf_status status)
+{
+    return status == UF_OK || status == UF_ERROR_OUT_OF_MEMORY;
+}
+
+/* One draw a statement: the order of evaluation within one is the compiler's. */
 static bool allocate(liver *v, uint64_t *addr)
 {
-    uf_status status =
-        uf_alloc(v->l->allocator, draw_bytes(v), 0x100 * (draw(v) % 3), addr, v->error);
+    uint64_t bytes = draw_bytes(v), stream = 0x100 * (draw(v) % 3);
+    uf_status status = uf_alloc(v->l->allocator, bytes, stream, addr, v->error);
     if (status == UF_OK && draw(v) % 5 == 0) {
-        status = uf_use_on_stream(v->l->allocator, *addr, 0x100 * (draw(v) % 3), v->error);
+        stream = 0x100 * (draw(v) % 3);
+        status = uf_use_on_stream(v->l->allocator, *addr, stream, v->error);
     }
-    return status == UF_OK || status == UF_ERROR_OUT_OF_MEMORY;
+    return is_fine(status);
 }
 
 /* Allocates in a pool and leaves some blocks in it. */
@@ -60,11 +68,11 @@ static bool visit_pool(liver *v)
                    uf_pool_begin(allocator, v->pool, v->error) == UF_OK;
     for (int i = 0; i < 4 && is_good; i++) {
         uint64_t addr = 0;
-        is_good = uf_alloc(allocator, draw_bytes(v), 0, &addr, v->error) == UF_OK;
+        is_good = is_fine(uf_alloc(allocator, draw_bytes(v), 0, &addr, v->error));
         uint64_t *place = &v->live[draw(v) % LIVE_COUNT];
         if (is_good && *place == 0) {
             *place = addr;
-        } else if (is_good) {
+        } else if (is_good) { /* address 0, after out-of-memory, is accepted */
             is_good = uf_free(allocator, addr, v->error) == UF_OK;
         }
     }

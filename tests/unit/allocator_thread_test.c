@@ -56,7 +56,8 @@ static void drop(worker *w, uint64_t addr)
 
 static void allocate(worker *w)
 {
-    uint64_t bytes = 1 + draw(w) % (UINT64_C(1) << (9 + draw(w) % 16)), addr = 0;
+    uint64_t limit = UINT64_C(1) << (9 + draw(w) % 16), addr = 0;
+    uint64_t bytes = 1 + draw(w) % limit;
     uf_status status = uf_alloc(w->all->allocator, bytes, w->index % 4, &addr, NULL);
     expect(w, status == UF_OK || status == UF_ERROR_OUT_OF_MEMORY);
     if (status != UF_OK) {

@@ -93,7 +93,7 @@ DAMAGE_TEST(an_allocated_block_in_a_free_set_is_found, at(second)->life, UF_LIFE
 DAMAGE_TEST(an_unmapped_block_outside_a_region_is_found, at(large)->is_mapped, false,
             "an unmapped block outside a region")
 DAMAGE_TEST(a_waiting_block_without_a_use_is_found, at(waiting)->uses, 0, "nothing to wait for")
-DAMAGE_TEST(a_wrong_count_of_a_free_set_is_found, shelf_of(second)->free.count, kept + 1,
+DAMAGE_TEST(a_wrong_count_of_a_free_set_is_found, shelf_of(second)->cached.count, kept + 1,
             "a free set's count is wrong")
 DAMAGE_TEST(a_lost_entry_of_the_unmapped_list_is_found, shelf_of(unmapped)->unmapped.count, 0,
             "free blocks outside every set")

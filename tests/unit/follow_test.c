@@ -203,7 +203,7 @@ START_TEST(a_label_puts_a_segment_into_a_private_pool)
 }
 END_TEST
 
-START_TEST(a_hazard_of_the_settings_is_told_as_undefined)
+START_TEST(a_request_of_two_to_the_sixty_is_a_difference)
 {
     maker_init(&f.m);
     maker_event(&f.m, UF_ACTION_SEGMENT_ALLOC, BASE, 2 * MIB);
@@ -232,7 +232,7 @@ int main(void)
                          a_recorded_failure_fails_in_the_model_too,
                          delayed_frees_complete_where_the_recording_says,
                          a_label_puts_a_segment_into_a_private_pool,
-                         a_hazard_of_the_settings_is_told_as_undefined,
+                         a_request_of_two_to_the_sixty_is_a_difference,
                          NULL,
                      });
 }

@@ -125,10 +125,10 @@ END_TEST
 
 START_TEST(the_answer_is_the_searchs_own_in_random_states)
 {
+    static const char MIXED[] = "expandable_segments:True,max_split_size_mb:20,"
+                                "roundup_power2_divisions:[1:2,>:4]";
     static const char *const CONFS[] = {"", "roundup_power2_divisions:8", "max_split_size_mb:32",
-                                        "expandable_segments:True",
-                                        "expandable_segments:True,max_split_size_mb:20,"
-                                        "roundup_power2_divisions:[1:2,>:4]"};
+                                        "expandable_segments:True", MIXED};
     for (size_t c = 0; c < sizeof CONFS / sizeof CONFS[0]; c++) {
         uint64_t state = 88172645463325252u + c, live[40] = {0};
         fixture f;
