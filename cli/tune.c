@@ -17,19 +17,19 @@ static cli_exit search(const tune_options *options, const tune_input *inputs,
     uint64_t card_bytes = options->card_bytes;
     cli_progress progress;
     cli_progress_init(&progress, "tuning");
-    uf_tune_options how = {
-        .conf = options->conf,
-        .limit_bytes = options->limit_bytes,
-        .card_bytes = card_bytes == 0 ? 0 : card_bytes - options->allowance_bytes,
-        .card_total_bytes = card_bytes,
-        .total_bytes = options->total_bytes,
-        .allowance_bytes = options->allowance_bytes,
-        .sync_ms = options->sync_ms,
-        .grammar = options->grammar,
-        .release = options->release,
-        .thread_count = options->thread_count,
-        .progress = cli_progress_update,
-        .progress_context = &progress};
+    uf_tune_options how = {.conf = options->conf,
+                           .limit_bytes = options->limit_bytes,
+                           .card_bytes =
+                               card_bytes == 0 ? 0 : card_bytes - options->allowance_bytes,
+                           .card_total_bytes = card_bytes,
+                           .total_bytes = options->total_bytes,
+                           .allowance_bytes = options->allowance_bytes,
+                           .sync_ms = options->sync_ms,
+                           .grammar = options->grammar,
+                           .release = options->release,
+                           .thread_count = options->thread_count,
+                           .progress = cli_progress_update,
+                           .progress_context = &progress};
     uf_error error = {0};
     uf_tune_result result;
     uf_status status = uf__tune(programs, options->input_count, &how, &result, &error);
@@ -54,9 +54,8 @@ static uf_status check_conf(const tune_options *options, uf_error *error)
         .grammar = options->grammar, .release = options->release, .is_at_import = true};
     uf_conf conf;
     uf__conf_init(&conf);
-    uf_status status = options->conf == NULL
-                           ? UF_OK
-                           : uf__conf_read(&conf, options->conf, &reading, NULL, error);
+    uf_status status =
+        options->conf == NULL ? UF_OK : uf__conf_read(&conf, options->conf, &reading, NULL, error);
     if (status == UF_OK && conf.is_async_backend) {
         return uf__error_set(error, UF_ERROR_CONF,
                              "--conf: backend:cudaMallocAsync is the driver's allocator, which is "

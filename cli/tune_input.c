@@ -47,12 +47,12 @@ static uf_status make_program(const tune_options *options, const tune_input *inp
                               uf_program **program, uf_error *error)
 {
     const uf_trace *trace = input->trace;
-    uf_program_options how = {
-        .struct_size_bytes = sizeof how,
-        .device = position,
-        .limit_bytes = limit_bytes,
-        .total_bytes = options->total_bytes != 0 ? options->total_bytes : trace->total_bytes,
-        .num_alloc_retries = retry_count};
+    uf_program_options how = {.struct_size_bytes = sizeof how,
+                              .device = position,
+                              .limit_bytes = limit_bytes,
+                              .total_bytes = options->total_bytes != 0 ? options->total_bytes
+                                                                       : trace->total_bytes,
+                              .num_alloc_retries = retry_count};
     return uf_program_create(trace, &how, program, error);
 }
 
@@ -61,15 +61,15 @@ static uf_status make_program(const tune_options *options, const tune_input *inp
 static uf_status follow(const tune_options *options, tune_input *input, uint32_t position,
                         uint64_t known_bytes, int64_t retry_count, uf_error *error)
 {
-    uf_status status = make_program(options, input, position, known_bytes, retry_count,
-                                    &input->program, error);
+    uf_status status =
+        make_program(options, input, position, known_bytes, retry_count, &input->program, error);
     if (status != UF_OK || options->limit_bytes == 0 || options->limit_bytes == known_bytes ||
         uf_program_report_get(input->program)->is_equal) {
         return status;
     }
     uf_program *other = NULL;
-    status = make_program(options, input, position, options->limit_bytes, retry_count, &other,
-                          error);
+    status =
+        make_program(options, input, position, options->limit_bytes, retry_count, &other, error);
     if (status == UF_OK && uf_program_report_get(other)->events_equal >
                                uf_program_report_get(input->program)->events_equal) {
         uf_program *first = input->program;
@@ -92,7 +92,8 @@ static void tell_oddities(const tune_options *options, const tune_input *input, 
     }
     if (report->has_lost_beginning) {
         fprintf(stderr,
-                "unfrag tune: %s: its beginning is lost: %" PRIu64 " blocks of it were rebuilt, and "
+                "unfrag tune: %s: its beginning is lost: %" PRIu64
+                " blocks of it were rebuilt, and "
                 "what was larger before is not seen\n",
                 input->name, report->start_block_count);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A recording to tune for: read, followed, and what is odd about it told on stderr. It is followed as
- * `unfrag replay` does it, so that the figures of both are equal. */
+ * A recording to tune for: read, followed, and what is odd about it told on stderr. It is followed
+ * as `unfrag replay` does it, so that the figures of both are equal. */
 #ifndef CLI_TUNE_INPUT_H
 #define CLI_TUNE_INPUT_H
 

@@ -103,8 +103,8 @@ static void resolve_sizes(struct argp_state *state)
     }
     if (parse->limit != NULL) {
         require(state,
-                cli_size_option("--limit", parse->limit, options->card_bytes,
-                                &options->limit_bytes, &error),
+                cli_size_option("--limit", parse->limit, options->card_bytes, &options->limit_bytes,
+                                &error),
                 &error);
     }
     if (options->card_bytes != 0 && options->allowance_bytes >= options->card_bytes) {

@@ -22,8 +22,8 @@ typedef struct tune_options {
     uint64_t allowance_bytes; /* for the CUDA context and libraries */
     double sync_ms;           /* negative = default */
     uf_conf_grammar grammar;
-    uint16_t release;  /* of PyTorch: 211 is 2.11; 0 = the newest of the grammar */
-    const char *torch; /* the same as it was given; NULL = not given */
+    uint16_t release;      /* of PyTorch: 211 is 2.11; 0 = the newest of the grammar */
+    const char *torch;     /* the same as it was given; NULL = not given */
     uint32_t thread_count; /* 0 = one per core */
     bool has_device;
     int32_t device;

@@ -83,7 +83,7 @@ static void print_failure(const report *of, const uf_probe_run *run)
     if (of->result->file_count > 1) {
         printf(" of %s", of->inputs[run->failed_program].name);
     }
-    printf(" asks for %s: %s from the driver, beside %s that are reserved",
+    printf(" asks for %s, %s from the driver, beside %s that are reserved",
            SIZE(request, run->oom.requested_bytes), SIZE(segment, run->oom.segment_bytes),
            SIZE(reserved, run->oom.reserved_bytes));
 }
@@ -133,13 +133,15 @@ static void print_memory_gain(const report *of)
 {
     const uf_smallest *to = &of->best->smallest, *from = &of->today->smallest;
     size_text less, more;
-    if (to->is_known && from->is_known) {
+    if (!to->is_known || !from->is_known) {
+        printf("gain   today's settings complete under no limit that was tried\n");
+    } else if (to->limit_bytes == from->limit_bytes) {
+        printf("gain   needs no less, %s\n", SIZE(less, to->limit_bytes));
+    } else {
         double share = 100.0 * (1.0 - (double)to->limit_bytes / (double)from->limit_bytes);
         printf("gain   needs %s instead of %s (%.1f %% %s)\n", SIZE(less, to->limit_bytes),
                SIZE(more, from->limit_bytes), share < 0.0 ? -share : share,
                share < 0.0 ? "more" : "less");
-    } else {
-        printf("gain   today's settings complete under no limit that was tried\n");
     }
     if (to->unlimited.is_complete && from->unlimited.is_complete) {
         printf("       without a limit it reserves %s instead of %s\n",
@@ -188,8 +190,8 @@ static void print_alternative(const report *of)
                        entry != of->today && (!has_place(of) || entry->run.is_complete) &&
                        (double)entry->smallest.limit_bytes <=
                            ALTERNATIVE_SHARE * (double)of->best->smallest.limit_bytes;
-        if (is_good && (other == NULL ||
-                        entry->smallest.limit_bytes < other->smallest.limit_bytes)) {
+        if (is_good &&
+            (other == NULL || entry->smallest.limit_bytes < other->smallest.limit_bytes)) {
             other = entry;
         }
     }
@@ -216,10 +218,7 @@ static void add_figures(cli_table *table, const uf_probe_run *run)
 
 static const char *fit_text(const uf_probe_run *run)
 {
-    return run->is_complete    ? "yes"
-           : run->is_undefined ? "undefined"
-           : run->has_run      ? "no"
-                               : "-";
+    return run->is_complete ? "yes" : run->is_undefined ? "undefined" : run->has_run ? "no" : "-";
 }
 
 static void add_row(cli_table *table, const report *of, const uf_tune_entry *entry)
@@ -227,15 +226,14 @@ static void add_row(cli_table *table, const report *of, const uf_tune_entry *ent
     const uf_smallest *smallest = &entry->smallest;
     cli_table_row(table);
     cli_table_cell(table, "%s%s%s%s", name_of(of, entry), entry == of->best ? " *" : "",
-                   entry == of->today ? " (today)" : "",
-                   entry->is_hazardous ? " (hazardous)" : "");
+                   entry == of->today ? " (today)" : "", entry->is_hazardous ? " (hazardous)" : "");
     if (has_place(of)) {
         cli_table_cell(table, "%s", fit_text(&entry->run));
     }
     if (smallest->is_known) {
         cli_table_cell_size(table, smallest->limit_bytes);
-        cli_table_cell(table, "%.3f", (double)smallest->limit_bytes /
-                                          (double)(of->result->peak_live_bytes + 1));
+        cli_table_cell(table, "%.3f",
+                       (double)smallest->limit_bytes / (double)(of->result->peak_live_bytes + 1));
     } else {
         cli_table_cell(table, "-");
         cli_table_cell(table, "-");
@@ -292,8 +290,7 @@ static bool print_files(const report *of)
     }
     uint32_t worst = 0;
     for (uint32_t i = 1; i < result->file_count; i++) {
-        bool is_worse =
-            result->files[i].best.limit_bytes > result->files[worst].best.limit_bytes;
+        bool is_worse = result->files[i].best.limit_bytes > result->files[worst].best.limit_bytes;
         worst = is_worse ? i : worst;
     }
     cli_table *table = cli_table_create();
@@ -320,7 +317,8 @@ static bool print_files(const report *of)
     printf("\n");
     bool is_printed = cli_table_print(table, stdout);
     cli_table_destroy(table);
-    printf("\nFigures above are sums over the %" PRIu32 " recordings, limits and peaks those of the "
+    printf("\nFigures above are sums over the %" PRIu32
+           " recordings, limits and peaks those of the "
            "worst.\n",
            result->file_count);
     return is_printed;
@@ -336,8 +334,7 @@ static void print_command(const report *of, const uf_place *place, uint32_t prog
     if (place->card_bytes != 0) {
         printf(" --card %" PRIu64, place->card_bytes);
     }
-    uint64_t total_bytes =
-        place->total_bytes != 0 ? place->total_bytes : of->options->total_bytes;
+    uint64_t total_bytes = place->total_bytes != 0 ? place->total_bytes : of->options->total_bytes;
     if (total_bytes != 0) {
         printf(" --total %" PRIu64, total_bytes);
     }
@@ -358,7 +355,7 @@ static void print_proof(const report *of)
     printf("\nProof  completes at %s%s", SIZE(limit, smallest->limit_bytes),
            smallest->is_at_most ? ", maybe at less" : "");
     if (smallest->below.has_run && !smallest->is_at_most) {
-        printf("; at 2 MiB less ");
+        printf("; at 2 MiB less\n       ");
         print_failure(of, &smallest->below);
     }
     printf("\n");
@@ -387,10 +384,11 @@ static void print_limit_note(const report *of)
 {
     uint64_t limit_bytes = of->best->place.limit_bytes != 0 ? of->best->place.limit_bytes
                                                             : of->best->smallest.limit_bytes;
-    printf("Note   garbage collection works under a memory limit only; in the program, at the start:\n"
-           "       total = torch.cuda.get_device_properties(0).total_memory\n"
-           "       torch.cuda.set_per_process_memory_fraction(%" PRIu64 " / total)\n",
-           limit_bytes);
+    printf(
+        "Note   garbage collection works under a memory limit only; in the program, at the start:\n"
+        "       total = torch.cuda.get_device_properties(0).total_memory\n"
+        "       torch.cuda.set_per_process_memory_fraction(%" PRIu64 " / total)\n",
+        limit_bytes);
 }
 
 static void print_notes(const report *of)
@@ -401,7 +399,8 @@ static void print_notes(const report *of)
     }
     if (result->recorded_oom_count > 0) {
         count_text count;
-        printf("Note   %s requests failed when this was recorded, and the program went on: it may ask\n"
+        printf("Note   %s requests failed when this was recorded, and the program went on: it may "
+               "ask\n"
                "       for other sizes where there is more or less memory than there was then\n",
                cli_count_format(count, result->recorded_oom_count));
     }
@@ -416,16 +415,19 @@ static void print_notes(const report *of)
         printf("Note   the recordings ran with different settings: 'today' is the first one's\n");
     }
     if (of->today == NULL && !result->is_interrupted) {
-        printf("Note   the recorded settings are none that this release's own allocator takes: '%s'\n",
-               uf_program_conf(of->inputs[0].program));
+        printf(
+            "Note   the recorded settings are none that this release's own allocator takes: '%s'\n",
+            uf_program_conf(of->inputs[0].program));
     }
     if (has_pools) {
-        printf("Note   private pools (CUDA graphs) stay apart whatever the settings: what they cache\n"
-               "       serves no other request\n");
+        printf(
+            "Note   private pools (CUDA graphs) stay apart whatever the settings: what they cache\n"
+            "       serves no other request\n");
     }
     if (of->options->grammar != UF_CONF_2_11) {
-        printf("Note   settings are those that PyTorch %s takes; replayed is the allocator of 2.11\n",
-               of->options->torch);
+        printf(
+            "Note   settings are those that PyTorch %s takes; replayed is the allocator of 2.11\n",
+            of->options->torch);
     }
 }
 
@@ -464,10 +466,11 @@ bool tune_report_text(const tune_options *options, const tune_input *inputs,
     }
     print_notes(&of);
     count_text events;
-    printf("\nTried %" PRIu32 " settings in %" PRIu64 " replays, %s events in %.1f s (%.1f million a "
+    printf("\nTried %" PRIu32 " settings in %" PRIu64
+           " replays, %s events in %.1f s (%.1f million a "
            "second); %" PRIu32 " more were decided without.\n",
-           result->tried_count, result->replay_count,
-           cli_count_format(events, result->event_count), result->seconds,
+           result->tried_count, result->replay_count, cli_count_format(events, result->event_count),
+           result->seconds,
            result->seconds > 0.0 ? (double)result->event_count / result->seconds / 1e6 : 0.0,
            result->skipped_count);
     return is_printed && !ferror(stdout);

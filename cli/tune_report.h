@@ -17,8 +17,8 @@ bool tune_report_json(const tune_options *options, const tune_input *inputs,
 /* Is there a setting under which everything completes where it was asked to? */
 bool tune_has_answer(const uf_tune_result *result);
 
-/* What there is to run in: the smaller of the limit and of the card less its allowance; 0 = no place
- * was named. */
+/* What there is to run in: the smaller of the limit and of the card less its allowance; 0 = no
+ * place was named. */
 uint64_t tune_room_bytes(const tune_options *options);
 
 #endif

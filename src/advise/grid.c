@@ -11,8 +11,8 @@
  * Left out: garbage collection without a limit (inert) or with expandable segments (it ignores
  * them); max_split_size_mb with expandable segments (it makes large free blocks unusable for normal
  * requests) and pages above the default size (they may pass the limit by almost a page, which a
- * card would not allow); max_non_split_rounding_mb without max_split_size_mb (inert). What a release
- * does not know is left out by asking its own parser. */
+ * card would not allow); max_non_split_rounding_mb without max_split_size_mb (inert). What a
+ * release does not know is left out by asking its own parser. */
 #include "advise/grid.h"
 
 #include <inttypes.h>
@@ -32,8 +32,8 @@ static const uint32_t divisions[] = {2, 4, 8, 16};
 static const uint32_t large_segments_mb[] = {12, 32, 64, 128};
 static const uint32_t expandable_segments_mb[] = {12}; /* pages; the default is 20 */
 static const uint32_t mixed_splits_mb[] = {32, 64, 128, 256, 512};
-static const char *const mixed_options[] = {"large_segment_size_mb:12", "roundup_power2_divisions:4",
-                                            "roundup_power2_divisions:8"};
+static const char *const mixed_options[] = {
+    "large_segment_size_mb:12", "roundup_power2_divisions:4", "roundup_power2_divisions:8"};
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
@@ -184,8 +184,7 @@ static void add_rest(maker *make)
 uf_status uf__grid_init(uf_grid *grid, uf_conf_grammar grammar, uint16_t release, bool has_limit)
 {
     memset(grid, 0, sizeof *grid);
-    maker make = {
-        .grid = grid, .grammar = grammar, .release = release, .has_limit = has_limit};
+    maker make = {.grid = grid, .grammar = grammar, .release = release, .has_limit = has_limit};
     add_popular(&make);
     add_splits(&make);
     add_rest(&make);

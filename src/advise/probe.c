@@ -27,12 +27,12 @@ static void add_played(uf_probe_run *run, const uf_replay_result *played, uint32
 
 uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *run, uf_error *error)
 {
-    const uf_replay_options options = {
-        .struct_size_bytes = sizeof options,
-        .conf = probe->conf,
-        .limit_bytes = place->limit_bytes,
-        .card_bytes = place->card_bytes,
-        .total_bytes = place->total_bytes != 0 ? place->total_bytes : probe->total_bytes};
+    const uf_replay_options options = {.struct_size_bytes = sizeof options,
+                                       .conf = probe->conf,
+                                       .limit_bytes = place->limit_bytes,
+                                       .card_bytes = place->card_bytes,
+                                       .total_bytes = place->total_bytes != 0 ? place->total_bytes
+                                                                              : probe->total_bytes};
     uf_probe_run made = {.has_run = true, .is_complete = true};
     for (uint32_t i = 0; i < probe->program_count && made.is_complete; i++) {
         uf_replay_result played;
@@ -161,10 +161,10 @@ uf_status uf__probe_smallest(uf_probe *probe, uf_smallest *smallest, uf_error *e
     }
     uf_probe_run at_ceiling = smallest->at;
     smallest->below = (uf_probe_run){0};
-    uint64_t low_bytes = probe->bound_bytes == 0 ? 0
-                                                 : (probe->bound_bytes - 1) /
-                                                       UF_PROBE_GRANULE_BYTES *
-                                                       UF_PROBE_GRANULE_BYTES;
+    uint64_t low_bytes =
+        probe->bound_bytes == 0
+            ? 0
+            : (probe->bound_bytes - 1) / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
     low_bytes = low_bytes < ceiling_bytes ? low_bytes : ceiling_bytes - UF_PROBE_GRANULE_BYTES;
     status = bisect(probe, low_bytes, ceiling_bytes, smallest, error);
     if (status == UF_OK) {

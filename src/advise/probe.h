@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * One setting over some programs: what it does at a place, the smallest limit it keeps, the smallest
- * card it fits. Owns no memory; one thread at a time per probe. Knows nothing of other settings. */
+ * One setting over some programs: what it does at a place, the smallest limit it keeps, the
+ * smallest card it fits. Owns no memory; one thread at a time per probe. Knows nothing of other
+ * settings. */
 #ifndef UF_ADVISE_PROBE_H
 #define UF_ADVISE_PROBE_H
 
@@ -55,15 +56,15 @@ typedef struct uf_probe {
 uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *run,
                         uf_error *error) UF_MUST_USE;
 
-/* Searches the smallest limit, to one granule. A setting may fail at a limit and keep a smaller one:
- * limits above the result are tried at growing distances, and if one fails the search goes on above
- * it. Unknown if it fails without a limit. As uf__probe_run; on UF_ERROR_INTERRUPTED *smallest holds
- * the best so far. */
+/* Searches the smallest limit, to one granule. A setting may fail at a limit and keep a smaller
+ * one: limits above the result are tried at growing distances, and if one fails the search goes on
+ * above it. Unknown if it fails without a limit. As uf__probe_run; on UF_ERROR_INTERRUPTED
+ * *smallest holds the best so far. */
 uf_status uf__probe_smallest(uf_probe *probe, uf_smallest *smallest, uf_error *error) UF_MUST_USE;
 
 /* The smallest card of 4 to 80 GiB on which it completes, of which allowance_bytes are left to
- * others; tried from limit_bytes upwards. is_limited: a memory fraction is set to the rest. 0 = none.
- * As uf__probe_run. */
+ * others; tried from limit_bytes upwards. is_limited: a memory fraction is set to the rest. 0 =
+ * none. As uf__probe_run. */
 uf_status uf__probe_card(uf_probe *probe, uint64_t limit_bytes, uint64_t allowance_bytes,
                          bool is_limited, uint64_t *card_bytes, uf_error *error) UF_MUST_USE;
 

@@ -74,8 +74,8 @@ static uf_status run_at_limit(void *context, uint32_t index, uf_error *error)
     return UF_OK;
 }
 
-/* A job: one setting at the limit or on the card asked for. Garbage collection without a limit would
- * be inert: it gets one as large as the card. */
+/* A job: one setting at the limit or on the card asked for. Garbage collection without a limit
+ * would be inert: it gets one as large as the card. */
 static uf_status run_there(void *context, uint32_t index, uf_error *error)
 {
     const uf_search *search = context;
@@ -86,10 +86,10 @@ static uf_status run_there(void *context, uint32_t index, uf_error *error)
         place.limit_bytes = place.card_bytes;
     }
     candidate->run_limit_bytes = place.limit_bytes;
-    uint64_t room_bytes = place.limit_bytes != 0 && (place.card_bytes == 0 ||
-                                                     place.limit_bytes < place.card_bytes)
-                              ? place.limit_bytes
-                              : place.card_bytes;
+    uint64_t room_bytes =
+        place.limit_bytes != 0 && (place.card_bytes == 0 || place.limit_bytes < place.card_bytes)
+            ? place.limit_bytes
+            : place.card_bytes;
     if (room_bytes < candidate->probe.bound_bytes && !candidate->is_reported) {
         candidate->run = (uf_probe_run){.has_run = true};
         return UF_OK;
@@ -129,8 +129,7 @@ static bool is_eligible(const uf_candidate *candidate)
     return candidate->is_alive && candidate->run.is_complete && !candidate->probe.is_hazardous;
 }
 
-/* Are a's settings simpler than b's? */
-static bool is_simpler(const uf_search *search, uint32_t a, uint32_t b)
+bool uf__search_is_simpler(const uf_search *search, uint32_t a, uint32_t b)
 {
     const uf_grid_point *left = &search->result->grid.points[a];
     const uf_grid_point *right = &search->result->grid.points[b];
@@ -149,8 +148,8 @@ static uint32_t pick(const uf_search *search)
 {
     const uf_candidate *candidates = search->candidates;
     uint32_t count = search->result->grid.count, best = UF_NONE;
-    uint32_t today = search->baseline == UF_NONE ? UF_NONE
-                                                 : uf__search_origin(search, search->baseline);
+    uint32_t today =
+        search->baseline == UF_NONE ? UF_NONE : uf__search_origin(search, search->baseline);
     double least_ms = -1.0;
     for (uint32_t i = 0; i < count; i++) {
         bool is_less = least_ms < 0.0 || candidates[i].run.stall_ms < least_ms;
@@ -170,7 +169,7 @@ static uint32_t pick(const uf_search *search)
         bool is_good = is_eligible(&candidates[i]) && candidates[i].run.stall_ms <= most_ms &&
                        (double)candidates[i].run.peak_reserved_bytes <= most_bytes;
         if (is_good && (best == UF_NONE || i == today ||
-                        (best != today && is_simpler(search, i, best)))) {
+                        (best != today && uf__search_is_simpler(search, i, best)))) {
             best = i;
         }
     }
@@ -198,8 +197,8 @@ static uint64_t smallest_proved(const uf_search *search, uint32_t *point)
     *point = UF_NONE;
     for (uint32_t i = 0; i < search->result->grid.count; i++) {
         const uf_candidate *candidate = &search->candidates[i];
-        bool is_good = candidate->is_proved && candidate->smallest.is_known &&
-                       !candidate->probe.is_hazardous;
+        bool is_good =
+            candidate->is_proved && candidate->smallest.is_known && !candidate->probe.is_hazardous;
         if (is_good && candidate->smallest.limit_bytes < smallest_bytes) {
             smallest_bytes = candidate->smallest.limit_bytes;
             *point = i;
@@ -256,8 +255,8 @@ static uf_status search_smallest(uf_search *search, uint64_t *limit_bytes, uf_er
         bool is_lower = candidate->is_alive && candidate->probe.bound_bytes < low_bytes;
         low_bytes = is_lower ? candidate->probe.bound_bytes : low_bytes;
     }
-    low_bytes = low_bytes == 0 ? 0
-                               : (low_bytes - 1) / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
+    low_bytes =
+        low_bytes == 0 ? 0 : (low_bytes - 1) / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
     uf_status status = run_alive(search, equal_limit(search, high_bytes), error);
     if (status == UF_OK) {
         (void)keep_complete(search);
@@ -283,8 +282,8 @@ static uf_status prove(uf_search *search, uint32_t point, uf_error *error)
     return search->candidates[point].is_proved ? UF_OK : run_stage(search, search_alone, error);
 }
 
-/* Stage 4: the choice at a limit; a winner that its proof shows to need more, or to be hazardous, is
- * dropped for the next. */
+/* Stage 4: the choice at a limit; a winner that its proof shows to need more, or to be hazardous,
+ * is dropped for the next. */
 static uf_status choose_at(uf_search *search, uint64_t limit_bytes, uf_error *error)
 {
     revive(search);
@@ -348,12 +347,12 @@ static uf_status search_there(uf_search *search, uf_error *error)
     const uf_tune_options *options = search->options;
     revive(search);
     choose_alive(search);
-    search->place = (uf_place){
-        .limit_bytes = options->limit_bytes,
-        .card_bytes = options->card_bytes,
-        .total_bytes = options->total_bytes != 0        ? options->total_bytes
-                       : options->card_total_bytes != 0 ? options->card_total_bytes
-                                                        : options->card_bytes};
+    search->place =
+        (uf_place){.limit_bytes = options->limit_bytes,
+                   .card_bytes = options->card_bytes,
+                   .total_bytes = options->total_bytes != 0        ? options->total_bytes
+                                  : options->card_total_bytes != 0 ? options->card_total_bytes
+                                                                   : options->card_bytes};
     uf_status status = run_stage(search, run_there, error);
     search->best = pick(search);
     if (status != UF_OK) {

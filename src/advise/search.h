@@ -51,6 +51,10 @@ static inline bool uf__search_has_place(const uf_search *search)
  * UF_ERROR_HOST_MEMORY. */
 uf_status uf__search_run(uf_search *search, uf_error *error) UF_MUST_USE;
 
+/* Are a's settings simpler than b's? Those that need no limit are, then those with fewer options,
+ * then shorter strings. A strict order. */
+bool uf__search_is_simpler(const uf_search *search, uint32_t a, uint32_t b);
+
 /* The point that stands for a point: itself, or its twin. */
 static inline uint32_t uf__search_origin(const uf_search *search, uint32_t point)
 {

@@ -76,8 +76,9 @@ static void find_twin(uf_search *search, const uf_conf *simplified, uint32_t poi
 {
     uint32_t origin = point;
     for (uint32_t i = 0; i < search->result->grid.count; i++) {
-        bool is_before = rank(search, i) < rank(search, origin) ||
-                         (rank(search, i) == rank(search, origin) && i < origin);
+        uint32_t rank_here = rank(search, i), rank_there = rank(search, origin);
+        bool is_before = rank_here < rank_there ||
+                         (rank_here == rank_there && uf__search_is_simpler(search, i, origin));
         if (is_before && uf__conf_is_equal(&simplified[i], &simplified[point])) {
             origin = i;
         }
@@ -97,9 +98,9 @@ static uf_status prepare(uf_search *search)
     for (uint32_t i = 0; i < grid->count && status == UF_OK; i++) {
         const uf_conf *conf = &grid->points[i].values;
         uint32_t same = 0;
-        while (same < i && memcmp(grid->points[same].values.roundup_power2_divisions,
-                                  conf->roundup_power2_divisions,
-                                  sizeof conf->roundup_power2_divisions) != 0) {
+        while (same < i &&
+               memcmp(grid->points[same].values.roundup_power2_divisions,
+                      conf->roundup_power2_divisions, sizeof conf->roundup_power2_divisions) != 0) {
             same++;
         }
         if (same < i) {
@@ -112,15 +113,15 @@ static uf_status prepare(uf_search *search)
         uf_candidate *candidate = &search->candidates[i];
         candidate->is_reported =
             grid->points[i].is_popular || i == search->baseline || options->is_exhaustive;
-        candidate->probe = (uf_probe){
-            .programs = search->programs,
-            .program_count = search->program_count,
-            .conf = grid->points[i].conf,
-            .total_bytes = options->total_bytes,
-            .bound_bytes = uf__bound_limit(&bounds[i], conf),
-            .sync_ms = options->sync_ms < 0.0 ? UF_TUNE_SYNC_MS : options->sync_ms,
-            .poll = watch,
-            .poll_context = search};
+        candidate->probe =
+            (uf_probe){.programs = search->programs,
+                       .program_count = search->program_count,
+                       .conf = grid->points[i].conf,
+                       .total_bytes = options->total_bytes,
+                       .bound_bytes = uf__bound_limit(&bounds[i], conf),
+                       .sync_ms = options->sync_ms < 0.0 ? UF_TUNE_SYNC_MS : options->sync_ms,
+                       .poll = watch,
+                       .poll_context = search};
         search->estimated_count += candidate->is_reported ? BISECTION_REPLAYS : 1;
     }
     for (uint32_t i = 0; i < grid->count && status == UF_OK; i++) {
@@ -274,8 +275,8 @@ static uf_status make_grid(uf_search *search, uf_error *error)
         options->conf != NULL ? options->conf : uf_program_conf(search->programs[0]);
     search->baseline = UF_NONE;
     if (status == UF_OK) {
-        status = uf__grid_add(grid, today, options->grammar, options->release, &search->baseline,
-                              error);
+        status =
+            uf__grid_add(grid, today, options->grammar, options->release, &search->baseline, error);
         if (status == UF_OK && grid->points[search->baseline].values.is_async_backend) {
             free(grid->points[--grid->count].conf); /* the driver's own allocator, not this one */
             search->baseline = UF_NONE;

@@ -8,9 +8,10 @@
  *   2. all others are replayed a little above the smallest of these; what fails there is no better
  *   3. the survivors are searched together: bisection on the limit, dropping what fails where
  *      another completes
- *   4. a little above the smallest limit of all, never above today's, the choice is made; the winner's
- *      own smallest limit is then searched as in 1, and if larger limits fail the next best is taken
- * With a limit or card every setting is replayed there, and of those that complete one is chosen.
+ *   4. a little above the smallest limit of all, never above today's, the choice is made; the
+ * winner's own smallest limit is then searched as in 1, and if larger limits fail the next best is
+ * taken With a limit or card every setting is replayed there, and of those that complete one is
+ * chosen.
  *
  * The choice: the least stall, then the least reserved, then today's settings, then the fewest
  * options and the shortest string. "The least" is meant up to what nobody would notice (UF_TUNE_*).
@@ -34,29 +35,29 @@
 #define UF_TUNE_TIME_SLACK 0.001
 
 typedef struct uf_tune_options {
-    const char *conf;     /* today's settings; NULL = as recorded (of the first program) */
-    uint64_t limit_bytes; /* a memory fraction that will be set; 0 = none */
-    uint64_t card_bytes;  /* what the driver can hand out to the program; 0 = not asked */
+    const char *conf;          /* today's settings; NULL = as recorded (of the first program) */
+    uint64_t limit_bytes;      /* a memory fraction that will be set; 0 = none */
+    uint64_t card_bytes;       /* what the driver can hand out to the program; 0 = not asked */
     uint64_t card_total_bytes; /* that card's nominal memory; 0 = card_bytes */
-    uint64_t total_bytes; /* nominal memory elsewhere; 0 = as recorded */
-    uint64_t allowance_bytes; /* of a card, left to others; for the smallest card */
-    double sync_ms;           /* what a wait for the device costs; negative = UF_TUNE_SYNC_MS */
-    uf_conf_grammar grammar;  /* of the PyTorch release */
-    uint16_t release;         /* 211 is 2.11; 0 = the grammar's newest */
-    uint32_t thread_count;    /* 0 = one per core */
-    bool is_exhaustive;       /* search every setting's smallest limit (slow; for tests) */
-    /* Called after each replay, from any thread but one at a time; total is an estimate. False stops
-     * with the best so far. May be NULL. */
+    uint64_t total_bytes;      /* nominal memory elsewhere; 0 = as recorded */
+    uint64_t allowance_bytes;  /* of a card, left to others; for the smallest card */
+    double sync_ms;            /* what a wait for the device costs; negative = UF_TUNE_SYNC_MS */
+    uf_conf_grammar grammar;   /* of the PyTorch release */
+    uint16_t release;          /* 211 is 2.11; 0 = the grammar's newest */
+    uint32_t thread_count;     /* 0 = one per core */
+    bool is_exhaustive;        /* search every setting's smallest limit (slow; for tests) */
+    /* Called after each replay, from any thread but one at a time; total is an estimate. False
+     * stops with the best so far. May be NULL. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
     void *progress_context;
 } uf_tune_options;
 
 typedef struct uf_tune_entry {
-    uint32_t point;         /* in grid.points */
-    uf_probe_run run;       /* at the place asked for, else at the smallest limit */
-    uf_place place;         /* of run */
+    uint32_t point;   /* in grid.points */
+    uf_probe_run run; /* at the place asked for, else at the smallest limit */
+    uf_place place;   /* of run */
     uf_smallest smallest;
-    uint64_t card_bytes;    /* the smallest card it completes on; 0 = none or unknown */
+    uint64_t card_bytes; /* the smallest card it completes on; 0 = none or unknown */
     bool is_hazardous;
 } uf_tune_entry;
 
@@ -87,8 +88,8 @@ typedef struct uf_tune_result {
 /* Tunes for program_count programs together (borrowed for the call): a setting must serve all.
  * Returns UF_OK, also if nothing fits; UF_ERROR_CONF (options->conf); UF_ERROR_HOST_MEMORY. An
  * interruption is UF_OK with is_interrupted and what was found so far. Settings recorded in the
- * programs that those releases do not take are left out: baseline is UF_NONE. The caller ends *result
- * with uf__tune_result_fini. */
+ * programs that those releases do not take are left out: baseline is UF_NONE. The caller ends
+ * *result with uf__tune_result_fini. */
 uf_status uf__tune(const uf_program *const *programs, uint32_t program_count,
                    const uf_tune_options *options, uf_tune_result *result,
                    uf_error *error) UF_MUST_USE;

@@ -13,8 +13,8 @@
 typedef uf_status (*uf_worker_job)(void *context, uint32_t index, uf_error *error);
 
 /* Runs job(context, 0 .. count - 1) on thread_count threads (0 = one per core, at most 64), the
- * calling one among them. Jobs begin in the order of their indices but must not depend on each other.
- * Returns the status and error of the failing job with the lowest index, or UF_OK. */
+ * calling one among them. Jobs begin in the order of their indices but must not depend on each
+ * other. Returns the status and error of the failing job with the lowest index, or UF_OK. */
 uf_status uf__workers_run(uint32_t thread_count, uint32_t count, uf_worker_job job, void *context,
                           uf_error *error) UF_MUST_USE;
 

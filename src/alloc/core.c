@@ -80,7 +80,9 @@ static inline bool is_gc_armed(const uf_core *core)
     return core->limit_bytes != UF_UNLIMITED && core->conf.garbage_collection_threshold > 0.0;
 }
 
-uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf_index)
+/* The common path's own copies of find, shelve and merge are inlined: together they are most of an
+ * allocation. */
+static inline uint32_t find(uf_core *core, const uf_request *request, uint32_t shelf_index)
 {
     uf_shelf *shelf = core->shelves[shelf_index];
     if (is_gc_armed(core)) {
@@ -93,12 +95,22 @@ uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf_
     return index;
 }
 
-void uf__core_shelve(uf_core *core, uint32_t index)
+uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf_index)
+{
+    return find(core, request, shelf_index);
+}
+
+static inline void shelve(uf_core *core, uint32_t index)
 {
     uf_block *block = &core->blocks.items[index];
     uf_shelf *shelf = core->shelves[block->shelf];
     block->age_base = core->pools[shelf->pool].classes[shelf->pool_class].search_count;
     uf__freeset_insert(&shelf->cached, core->blocks.items, index);
+}
+
+void uf__core_shelve(uf_core *core, uint32_t index)
+{
+    shelve(core, index);
 }
 
 static inline bool should_split(const uf_core *core, const uf_request *request,
@@ -136,7 +148,7 @@ static inline uint32_t split(uf_core *core, uint32_t index, uint64_t front_bytes
     rest->addr += front_bytes;
     rest->size_bytes -= front_bytes;
     rest->life = UF_LIFE_FREE;
-    uf__core_shelve(core, index);
+    shelve(core, index);
     return front_index;
 }
 
@@ -210,7 +222,7 @@ uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_
     if (status != UF_OK) {
         return status;
     }
-    uint32_t index = uf__core_find(core, &request, request.shelf);
+    uint32_t index = find(core, &request, request.shelf);
     if (__builtin_expect(index == UF_NO_BLOCK, 0)) {
         request.segment_bytes = uf__segment_bytes(&core->conf, request.rounded_bytes);
         status = uf__core_acquire(core, &request, &index);
@@ -250,7 +262,7 @@ static inline void leave_set(uf_core *core, uint32_t index)
     }
 }
 
-uf_merged uf__core_merge(uf_core *core, uint32_t index)
+static inline uf_merged merge(uf_core *core, uint32_t index)
 {
     uf_block *blocks = core->blocks.items;
     uf_block *block = &blocks[index];
@@ -280,6 +292,11 @@ uf_merged uf__core_merge(uf_core *core, uint32_t index)
     return merged;
 }
 
+uf_merged uf__core_merge(uf_core *core, uint32_t index)
+{
+    return merge(core, index);
+}
+
 /* The net of step 4 in spec 4.2: one increase or one decrease. */
 static inline void change(uf_counters *counters, uf_counter_id id, int pool_class, int64_t net)
 {
@@ -290,7 +307,7 @@ static inline void change(uf_counters *counters, uf_counter_id id, int pool_clas
     }
 }
 
-void uf__core_complete_block(uf_core *core, uint32_t index)
+static inline void complete(uf_core *core, uint32_t index)
 {
     uf_block *block = &core->blocks.items[index];
     const uf_shelf *shelf = core->shelves[block->shelf];
@@ -299,9 +316,9 @@ void uf__core_complete_block(uf_core *core, uint32_t index)
     int c = shelf->pool_class;
     uf__emit(core, UF_ACTION_FREE_COMPLETED, block->addr, requested_bytes,
              uf__shelf_stream(core, shelf));
-    uf_merged merged = uf__core_merge(core, index);
+    uf_merged merged = merge(core, index);
     block->life = UF_LIFE_FREE;
-    uf__core_shelve(core, index);
+    shelve(core, index);
     if (block->region == 0) {
         int64_t net = -(int64_t)(merged.prev_bytes != 0) - (int64_t)(merged.next_bytes != 0);
         int64_t net_bytes = -(int64_t)(merged.prev_bytes + merged.next_bytes);
@@ -315,6 +332,11 @@ void uf__core_complete_block(uf_core *core, uint32_t index)
     uf__counter_decrease(counters, UF_COUNTER_ACTIVE, c, 1);
     uf__counter_decrease(counters, UF_COUNTER_ACTIVE_BYTES, c, size_bytes);
     uf__counter_decrease(counters, UF_COUNTER_REQUESTED_BYTES, c, requested_bytes);
+}
+
+void uf__core_complete_block(uf_core *core, uint32_t index)
+{
+    complete(core, index);
 }
 
 uf_status uf__core_free(uf_core *core, uint32_t index)
@@ -333,7 +355,7 @@ uf_status uf__core_free(uf_core *core, uint32_t index)
     if (__builtin_expect(block->uses != 0, 0)) {
         return uf__pending_free(core, index);
     }
-    uf__core_complete_block(core, index);
+    complete(core, index);
     return UF_OK;
 }
 

@@ -57,8 +57,8 @@ static uint64_t largest_of_shelf(const uf_core *core, const uf_shelf *shelf)
         if (uf__core_search(core, shelf, rounded_bytes, core->conf.is_expandable) != UF_NO_BLOCK) {
             return bytes;
         }
-        index =
-            uf__freeset_before(&shelf->cached, blocks, blocks[index].size_bytes, blocks[index].addr);
+        index = uf__freeset_before(&shelf->cached, blocks, blocks[index].size_bytes,
+                                   blocks[index].addr);
     }
     return 0;
 }

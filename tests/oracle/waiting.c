@@ -228,8 +228,8 @@ static void complete_batch(oracle *o, const batch *b)
     free(addrs);
 }
 
-/* The deferred block that was freed first, or NULL. The recording of events in that order is a choice:
- * PyTorch's is a hash order. */
+/* The deferred block that was freed first, or NULL. The recording of events in that order is a
+ * choice: PyTorch's is a hash order. */
 static oracle_block *first_deferred(const oracle *o)
 {
     oracle_block *first = NULL;

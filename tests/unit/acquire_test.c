@@ -147,10 +147,8 @@ END_TEST
 
 START_TEST(whichever_driver_call_fails_the_core_stays_consistent)
 {
-    static const fault_plan plan = {.conf = "",
-                                    .limit_bytes = 400 * BENCH_MIB,
-                                    .max_bytes = 60 * BENCH_MIB,
-                                    .seed = 1};
+    static const fault_plan plan = {
+        .conf = "", .limit_bytes = 400 * BENCH_MIB, .max_bytes = 60 * BENCH_MIB, .seed = 1};
     ck_assert_uint_gt(fault_drive(&plan), 60);
 }
 END_TEST

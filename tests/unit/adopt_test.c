@@ -61,11 +61,10 @@ END_TEST
 START_TEST(an_adopted_reservation_grows_like_any_other)
 {
     bench_init(&b, "expandable_segments:True", 0, 0);
-    uf_adopt_block blocks[] = {piece(0, 15 * BENCH_MIB, UF_LIFE_ALLOCATED),
-                               piece(15 * BENCH_MIB, 5 * BENCH_MIB, UF_LIFE_FREE),
-                               {.addr = BASE + 20 * BENCH_MIB,
-                                .size_bytes = 920 * BENCH_MIB,
-                                .life = UF_LIFE_FREE}};
+    uf_adopt_block blocks[] = {
+        piece(0, 15 * BENCH_MIB, UF_LIFE_ALLOCATED),
+        piece(15 * BENCH_MIB, 5 * BENCH_MIB, UF_LIFE_FREE),
+        {.addr = BASE + 20 * BENCH_MIB, .size_bytes = 920 * BENCH_MIB, .life = UF_LIFE_FREE}};
     ck_assert_int_eq(adopt(blocks, 3, true), UF_OK);
     bench_check(&b);
     b.range_count = 1;

@@ -70,7 +70,7 @@ START_TEST(an_allocation_across_a_live_one_is_one)
     maker_sample(&m);
     m.events[5].addr = BASE + 2 * MIB;
     m.events[5].size_bytes = 2 * MIB;
-    expect(1, 5, "overlaps 1048576 bytes that are allocated");
+    expect(1, 5, "alloc of 2097152 bytes at 0x7f0000200000 overlaps");
 }
 END_TEST
 

@@ -37,8 +37,8 @@ typedef struct bench {
 static inline uf_status bench_pass(bench *b)
 {
     b->call_count++;
-    bool is_due = b->fail_at != 0 && (b->call_count == b->fail_at ||
-                                      (b->is_lasting && b->call_count > b->fail_at));
+    bool is_due = b->fail_at != 0 &&
+                  (b->call_count == b->fail_at || (b->is_lasting && b->call_count > b->fail_at));
     return is_due ? b->failure : UF_OK;
 }
 
@@ -47,8 +47,7 @@ static inline uf_status bench_memory_info(void *context, uint64_t *free_bytes,
 {
     bench *b = context;
     uf_status status = bench_pass(b);
-    return status != UF_OK ? status
-                           : b->sim.device.memory_info(&b->sim, free_bytes, total_bytes);
+    return status != UF_OK ? status : b->sim.device.memory_info(&b->sim, free_bytes, total_bytes);
 }
 
 static inline uf_status bench_segment_create(void *context, uint64_t size_bytes, uint64_t stream,

@@ -34,8 +34,8 @@ static inline void fault_expect(const bench *b, uf_status status)
 static inline void fault_alloc(bench *b, const fault_plan *plan, uint64_t number, uint32_t pool,
                                uint32_t *block)
 {
-    uint64_t bytes = (number >> 8) % 4 == 0 ? 1 + (number >> 16) % 500000
-                                            : 1 + (number >> 16) % plan->max_bytes;
+    uint64_t bytes =
+        (number >> 8) % 4 == 0 ? 1 + (number >> 16) % 500000 : 1 + (number >> 16) % plan->max_bytes;
     uint32_t stream = bench_stream(b, (number >> 12) % 2 * 7);
     *block = UF_NO_BLOCK;
     fault_expect(b, uf__core_process(&b->core));

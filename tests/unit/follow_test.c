@@ -192,8 +192,8 @@ START_TEST(a_label_puts_a_segment_into_a_private_pool)
     f.program = maker_link(&f.m);
     ck_assert(uf__program_pool(f.program, NULL, &label));
     f.labels[2] = (uint16_t)label;
-    f.assumptions = (uf_assumptions){
-        .labels = f.labels, .is_bound = f.is_bound, .has_private = true};
+    f.assumptions =
+        (uf_assumptions){.labels = f.labels, .is_bound = f.is_bound, .has_private = true};
     ck_assert_int_eq(uf__follow_run(&f.follow, f.program, &f.assumptions), UF_OK);
     ck_assert_uint_eq(f.follow.cursor, 4);
     ck_assert_uint_eq(f.program->alloc_pool[0], 0);

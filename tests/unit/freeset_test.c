@@ -245,17 +245,16 @@ END_TEST
 
 int main(void)
 {
-    return suite_run("freeset",
-                     (const TTest *const[]){
-                         a_few_sizes_keep_the_order,
-                         small_sizes_keep_the_order,
-                         all_magnitudes_keep_the_order,
-                         one_size_keeps_the_order_of_addresses,
-                         twenty_thousand_equal_blocks_by_rising_address_stay_shallow,
-                         twenty_thousand_equal_blocks_by_falling_address_stay_shallow,
-                         bins_rise_with_the_size_and_stay_in_range,
-                         the_largest_sizes_have_bins_of_their_own,
-                         an_empty_set_answers_none,
-                         NULL,
-                     });
+    return suite_run("freeset", (const TTest *const[]){
+                                    a_few_sizes_keep_the_order,
+                                    small_sizes_keep_the_order,
+                                    all_magnitudes_keep_the_order,
+                                    one_size_keeps_the_order_of_addresses,
+                                    twenty_thousand_equal_blocks_by_rising_address_stay_shallow,
+                                    twenty_thousand_equal_blocks_by_falling_address_stay_shallow,
+                                    bins_rise_with_the_size_and_stay_in_range,
+                                    the_largest_sizes_have_bins_of_their_own,
+                                    an_empty_set_answers_none,
+                                    NULL,
+                                });
 }

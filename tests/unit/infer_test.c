@@ -12,7 +12,8 @@
 
 static maker m;
 
-/* A second segment of 2 MiB is taken although the first is wholly cached: it was for another pool. */
+/* A second segment of 2 MiB is taken although the first is wholly cached: it was for another pool.
+ */
 static void make_private(void)
 {
     maker_init(&m);

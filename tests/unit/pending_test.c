@@ -257,20 +257,19 @@ END_TEST
 
 int main(void)
 {
-    return suite_run("pending",
-                     (const TTest *const[]){
-                         use_by_its_own_stream_delays_nothing,
-                         free_on_other_stream_waits_for_event,
-                         all_streams_must_be_done,
-                         a_waiting_block_does_not_merge,
-                         a_flush_waits_for_what_is_outstanding,
-                         an_external_use_ends_when_the_caller_says_so,
-                         a_flush_ends_external_uses_too,
-                         frees_during_a_redirection_are_put_off_and_forget_its_streams,
-                         the_order_hook_decides_which_block_completes_first,
-                         a_block_whose_event_was_not_recorded_still_waits,
-                         a_query_that_fails_is_reported_and_the_block_waits_on,
-                         records_of_use_are_taken_again,
-                         NULL,
-                     });
+    return suite_run("pending", (const TTest *const[]){
+                                    use_by_its_own_stream_delays_nothing,
+                                    free_on_other_stream_waits_for_event,
+                                    all_streams_must_be_done,
+                                    a_waiting_block_does_not_merge,
+                                    a_flush_waits_for_what_is_outstanding,
+                                    an_external_use_ends_when_the_caller_says_so,
+                                    a_flush_ends_external_uses_too,
+                                    frees_during_a_redirection_are_put_off_and_forget_its_streams,
+                                    the_order_hook_decides_which_block_completes_first,
+                                    a_block_whose_event_was_not_recorded_still_waits,
+                                    a_query_that_fails_is_reported_and_the_block_waits_on,
+                                    records_of_use_are_taken_again,
+                                    NULL,
+                                });
 }

@@ -174,18 +174,17 @@ END_TEST
 
 int main(void)
 {
-    return suite_run("pool",
-                     (const TTest *const[]){
-                         a_stream_is_registered_once_and_sorted_by_handle,
-                         a_thousand_streams_have_a_thousand_places,
-                         a_pool_is_found_by_both_halves_of_its_id,
-                         pools_share_no_memory,
-                         a_pool_that_is_forgotten_leaves_its_slot,
-                         a_pool_with_live_memory_is_not_forgotten,
-                         retaining_and_releasing_balance,
-                         the_newest_redirection_decides_and_each_pool_is_redirected_to_once,
-                         a_pool_without_splits_hands_out_whole_segments,
-                         the_end_of_a_core_gives_everything_back,
-                         NULL,
-                     });
+    return suite_run("pool", (const TTest *const[]){
+                                 a_stream_is_registered_once_and_sorted_by_handle,
+                                 a_thousand_streams_have_a_thousand_places,
+                                 a_pool_is_found_by_both_halves_of_its_id,
+                                 pools_share_no_memory,
+                                 a_pool_that_is_forgotten_leaves_its_slot,
+                                 a_pool_with_live_memory_is_not_forgotten,
+                                 retaining_and_releasing_balance,
+                                 the_newest_redirection_decides_and_each_pool_is_redirected_to_once,
+                                 a_pool_without_splits_hands_out_whole_segments,
+                                 the_end_of_a_core_gives_everything_back,
+                                 NULL,
+                             });
 }

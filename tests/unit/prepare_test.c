@@ -166,17 +166,16 @@ END_TEST
 
 int main(void)
 {
-    return suite_run(
-        "prepare",
-        (const TTest *const[]){
-            a_sound_trace_makes_an_equal_program,
-            settings_of_the_caller_win_over_those_of_the_trace,
-            single_values_in_the_trace_count_without_a_settings_string,
-            a_wrong_string_of_the_caller_is_an_error_one_of_the_trace_is_not,
-            a_device_that_is_not_there_is_an_error,
-            each_device_has_its_own_events_and_segments,
-            an_empty_trace_makes_an_empty_program,
-            the_nominal_memory_is_the_callers_the_traces_or_that_of_the_recordings,
-            NULL,
-        });
+    return suite_run("prepare",
+                     (const TTest *const[]){
+                         a_sound_trace_makes_an_equal_program,
+                         settings_of_the_caller_win_over_those_of_the_trace,
+                         single_values_in_the_trace_count_without_a_settings_string,
+                         a_wrong_string_of_the_caller_is_an_error_one_of_the_trace_is_not,
+                         a_device_that_is_not_there_is_an_error,
+                         each_device_has_its_own_events_and_segments,
+                         an_empty_trace_makes_an_empty_program,
+                         the_nominal_memory_is_the_callers_the_traces_or_that_of_the_recordings,
+                         NULL,
+                     });
 }

@@ -93,6 +93,12 @@ static const life_options LIVES[] = {
     {.seed = 7, .conf = "large_segment_size_mb:64", .step_count = 4000},
     {.seed = 8, .conf = "", .step_count = 2000, .has_pools = true},
     {.seed = 9, .conf = "expandable_segments:True", .step_count = 2000, .has_pools = true},
+    {.seed = 8, .conf = "", .step_count = 2000, .has_pools = true, .is_pool_mortal = true},
+    {.seed = 9,
+     .conf = "expandable_segments:True",
+     .step_count = 2000,
+     .has_pools = true,
+     .is_pool_mortal = true},
 };
 #define LIFE_COUNT ((int)(sizeof LIVES / sizeof LIVES[0]))
 

@@ -49,7 +49,7 @@ static inline uf_trace *recording_read(const recording *entry)
     char path[400];
     uf_trace *trace;
     uf_error error = {UF_OK, ""};
-    snprintf(path, sizeof path, "%s/%s.pickle.xz", PROJECT_DATA_DIR, entry->name);
+    snprintf(path, sizeof path, "%s/%.79s.pickle.xz", PROJECT_DATA_DIR, entry->name);
     uf_trace_read_options options = {.struct_size_bytes = sizeof options, .skip_stacks = true};
     if (uf_trace_read(path, &options, &trace, &error) != UF_OK) {
         ck_abort_msg("%s: %s", entry->name, error.text);
@@ -64,12 +64,13 @@ static inline uf_stats recording_stats(const recording *entry)
     uf_stats stats;
     size_t set_count = 0;
     memset(&stats, 0, sizeof stats);
-    snprintf(path, sizeof path, "%s/%s.stats.json", PROJECT_DATA_DIR, entry->name);
+    snprintf(path, sizeof path, "%s/%.79s.stats.json", PROJECT_DATA_DIR, entry->name);
     json_t *root = json_load_file(path, 0, NULL);
     ck_assert_ptr_nonnull(root);
     const char *key;
     json_t *value;
-    json_object_foreach (root, key, value) {
+    json_object_foreach(root, key, value)
+    {
         set_count += json_is_integer(value) && uf_stats_set(&stats, key, json_integer_value(value));
     }
     json_decref(root);

@@ -184,11 +184,10 @@ END_TEST
 
 START_TEST(whichever_driver_call_fails_with_oversize_and_collection_the_core_stays_consistent)
 {
-    static const fault_plan plan = {
-        .conf = "max_split_size_mb:32,garbage_collection_threshold:0.6",
-        .limit_bytes = 350 * BENCH_MIB,
-        .max_bytes = 70 * BENCH_MIB,
-        .seed = 3};
+    static const fault_plan plan = {.conf = "max_split_size_mb:32,garbage_collection_threshold:0.6",
+                                    .limit_bytes = 350 * BENCH_MIB,
+                                    .max_bytes = 70 * BENCH_MIB,
+                                    .seed = 3};
     ck_assert_uint_gt(fault_drive(&plan), 60);
 }
 END_TEST
