@@ -129,17 +129,16 @@ static void print_no_answer(const report *of)
     }
 }
 
-static void print_memory_gain(const report *of)
+static void print_need(const char *label, const uf_smallest *to, const uf_smallest *from)
 {
-    const uf_smallest *to = &of->best->smallest, *from = &of->today->smallest;
     size_text less, more;
     if (!to->is_known || !from->is_known) {
-        printf("gain   today's settings complete under no limit that was tried\n");
+        printf("%-6s today's settings complete under no limit that was tried\n", label);
     } else if (to->limit_bytes == from->limit_bytes) {
-        printf("gain   needs no less, %s\n", SIZE(less, to->limit_bytes));
+        printf("%-6s needs no less, %s\n", label, SIZE(less, to->limit_bytes));
     } else {
         double share = 100.0 * (1.0 - (double)to->limit_bytes / (double)from->limit_bytes);
-        printf("gain   needs %s instead of %s (%.1f %% %s)\n", SIZE(less, to->limit_bytes),
+        printf("%-6s needs %s instead of %s (%.1f %% %s)\n", label, SIZE(less, to->limit_bytes),
                SIZE(more, from->limit_bytes), share < 0.0 ? -share : share,
                share < 0.0 ? "more" : "less");
     }
@@ -150,6 +149,22 @@ static void print_memory_gain(const report *of)
     }
 }
 
+static void print_stall(const char *label, const uf_probe_run *best, const uf_probe_run *today)
+{
+    if (!best->is_complete) {
+        return;
+    }
+    count_text waits, waits_today;
+    printf("%-6s %.1f ms in the driver and %s waits for the device", label, best->device_ms,
+           cli_count_format(waits, best->device_syncs));
+    if (today->is_complete) {
+        printf(", today %.1f ms and %s", today->device_ms,
+               cli_count_format(waits_today, today->device_syncs));
+    }
+    printf("\n");
+}
+
+/* At a place what counts is to fit there, then the stall; without one the smallest limit. */
 static void print_gain(const report *of)
 {
     if (of->today == NULL) {
@@ -159,22 +174,20 @@ static void print_gain(const report *of)
         printf("\nToday's settings are as good as any: nothing to change.\n");
         return;
     }
-    printf("\ntoday  %s\n", name_of(of, of->today));
-    print_memory_gain(of);
-    if (has_place(of) && !of->today->run.is_complete) {
-        printf("       today's settings do not fit there: ");
-        print_failure(of, &of->today->run);
-        printf("\n");
-    }
     const uf_probe_run *best = &of->best->run, *today = &of->today->run;
-    if (best->is_complete) {
-        printf("cost   %.1f ms in the driver and %" PRIu64 " waits for the device", best->device_ms,
-               best->device_syncs);
-        if (today->is_complete) {
-            printf(", today %.1f ms and %" PRIu64, today->device_ms, today->device_syncs);
-        }
+    printf("\ntoday  %s\n", name_of(of, of->today));
+    if (!has_place(of)) {
+        print_need("gain", &of->best->smallest, &of->today->smallest);
+        print_stall("cost", best, today);
+        return;
+    }
+    if (!today->is_complete) {
+        printf("gain   it fits; today's settings do not: ");
+        print_failure(of, today);
         printf("\n");
     }
+    print_stall(today->is_complete ? "gain" : "cost", best, today);
+    print_need("", &of->best->smallest, &of->today->smallest);
 }
 
 /* A setting that people know, needs little more, and no limit in the program. */
@@ -196,10 +209,11 @@ static void print_alternative(const report *of)
         }
     }
     size_text need;
+    count_text waits;
     if (other != NULL && of->best->smallest.is_known) {
-        printf("or     %s, which needs %s, %.1f ms and %" PRIu64 " waits\n", name_of(of, other),
+        printf("or     %s, which needs %s, %.1f ms and %s waits\n", name_of(of, other),
                SIZE(need, other->smallest.limit_bytes), other->run.device_ms,
-               other->run.device_syncs);
+               cli_count_format(waits, other->run.device_syncs));
     }
 }
 
@@ -360,7 +374,7 @@ static void print_proof(const report *of)
     }
     printf("\n");
     const uf_place place = {.limit_bytes = smallest->limit_bytes};
-    print_command(of, has_place(of) ? &of->best->place : &place, program);
+    print_command(of, &place, program);
     if (smallest->has_gaps) {
         printf("       Some smaller limits complete, too, but limits between them fail.\n");
     }
@@ -369,8 +383,11 @@ static void print_proof(const report *of)
                "       under a limit the allocator waits and takes them.\n");
     }
     uint64_t room_bytes = tune_room_bytes(of->options);
-    if (room_bytes > smallest->limit_bytes) {
-        printf("Fits   with %s to spare\n", SIZE(margin, room_bytes - smallest->limit_bytes));
+    if (room_bytes != 0 && of->best->run.is_complete) {
+        uint64_t spare_bytes =
+            room_bytes > smallest->limit_bytes ? room_bytes - smallest->limit_bytes : 0;
+        printf("Fits   with %s to spare\n", SIZE(margin, spare_bytes));
+        print_command(of, &of->best->place, program);
     }
     if (of->best->card_bytes != 0) {
         printf("Card   %" PRIu64 " GiB are enough, %s of them left to CUDA and its libraries\n",

@@ -10,8 +10,6 @@
 #include "alloc/parts.h"
 #include "alloc/rounding.h"
 
-static const uint64_t GIANT_BYTES = UINT64_C(1) << 60;
-
 static inline uint64_t effective_bytes(const uf_block *blocks, uint32_t index)
 {
     const uf_block *block = &blocks[index];
@@ -211,7 +209,7 @@ static inline uf_status request_init(uf_core *core, uf_request *request, uint64_
 uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_t pool,
                          uint32_t *block)
 {
-    if (bytes >= GIANT_BYTES) {
+    if (bytes >= UF_REQUEST_LIMIT_BYTES) {
         return UF_ERROR_REQUEST_TOO_LARGE;
     }
     if (!uf__block_reserve(&core->blocks, UF_BLOCKS_PER_REQUEST)) {

@@ -411,8 +411,10 @@ static bool settle_retries(uf_inference *inference)
     if (open == NULL) {
         return false;
     }
-    memcpy(open, is_more ? inference->best->open_explicit : inference->best->open_in_call,
-           count * sizeof *open);
+    if (count > 0) {
+        memcpy(open, is_more ? inference->best->open_explicit : inference->best->open_in_call,
+               count * sizeof *open);
+    }
     bool is_good = true;
     for (size_t i = 0; i < count && is_good && inference->budget > 0 &&
                        retries_off(inference, inference->best) > 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * The pruned search against the exhaustive one over the same grid, on recordings (the first part of
- * the long ones): the chosen setting's smallest limit is within 1 % of the best of all, is that which
- * the exhaustive search finds for it, and stalls no longer than it may at that limit. */
+ * the long ones): the chosen setting's smallest limit is within 1 % of the best of all, is that
+ * which the exhaustive search finds for it, and stalls no longer than it may at that limit. */
 #include "advise/tune.h"
 
 #include <string.h>
@@ -15,12 +15,9 @@ typedef struct subject {
     uint64_t event_count; /* 0 = all */
 } subject;
 
-static const subject subjects[] = {{"graphs.default", 0},
-                                   {"multistream.expandable", 4000},
-                                   {"resnet-stacks", 0},
-                                   {"train.default", 12000},
-                                   {"train.split128", 12000},
-                                   {"zimage-1024.default", 12000},
+static const subject subjects[] = {{"graphs.default", 0},          {"multistream.expandable", 4000},
+                                   {"resnet-stacks", 0},           {"train.default", 12000},
+                                   {"train.split128", 12000},      {"zimage-1024.default", 12000},
                                    {"sdxl-1024-b4.default", 12000}};
 
 static void tune(const tune_sample *sample, bool is_exhaustive, uf_tune_result *result)
@@ -47,8 +44,8 @@ static const uf_tune_entry *entry_of(const uf_tune_result *result, const char *c
     ck_abort_msg("%s is not in the exhaustive result", conf);
 }
 
-/* The exhaustive search gives every setting's smallest limit; among those that keep the chosen one's
- * limit none stalls much less there. */
+/* The exhaustive search gives every setting's smallest limit; among those that keep the chosen
+ * one's limit none stalls much less there. */
 static void check_stall(const tune_sample *sample, const uf_tune_result *all,
                         const uf_tune_entry *best)
 {
@@ -69,8 +66,8 @@ static void check_stall(const tune_sample *sample, const uf_tune_result *all,
                           .sync_ms = UF_TUNE_SYNC_MS};
         uf_probe_run run = {0};
         ck_assert_int_eq(uf__probe_run(&probe, &place, &run, NULL), UF_OK);
-        ck_assert_msg(!run.is_complete || best->smallest.at.stall_ms <=
-                                              run.stall_ms * 1.01 + recording_ms * 0.01,
+        ck_assert_msg(!run.is_complete ||
+                          best->smallest.at.stall_ms <= run.stall_ms * 1.01 + recording_ms * 0.01,
                       "%s stalls %.1f ms", probe.conf, run.stall_ms);
     }
 }
@@ -101,8 +98,7 @@ START_TEST(the_chosen_setting_is_within_one_percent_of_exhaustive_search)
                       (double)least_bytes / 1048576.0);
         check_stall(&sample, &all, best);
         printf("%s: %s, %.4f of the best, %.1f %% of the events\n", subjects[s].name,
-               conf_of(&pruned, best),
-               (double)best->smallest.limit_bytes / (double)least_bytes,
+               conf_of(&pruned, best), (double)best->smallest.limit_bytes / (double)least_bytes,
                100.0 * (double)pruned.event_count / (double)all.event_count);
         uf__tune_result_fini(&pruned);
         uf__tune_result_fini(&all);

@@ -163,6 +163,26 @@ START_TEST(pool_options_do_what_they_say)
 }
 END_TEST
 
+START_TEST(a_destroyed_pool_is_not_raided)
+{
+    fixture f;
+    fixture_init(&f, NULL, 20 * MIB);
+    uint64_t pool = make_pool(&f, false, true), addr;
+    begin(&f, pool);
+    uint64_t a = take(&f, 5 * MIB, 0);
+    end(&f, pool);
+    uint64_t raided = take(&f, 5 * MIB, 0);
+    ck_assert_uint_eq(raided, a + 5 * MIB);
+    give(&f, raided);
+    ck_assert_int_eq(uf_pool_destroy(f.allocator, pool, &f.error), UF_OK);
+    refuses(&f, UF_ERROR_OUT_OF_MEMORY, uf_alloc(f.allocator, 5 * MIB, 0, &addr, &f.error),
+            "reserved 20.00 MiB");
+    give(&f, a);
+    give(&f, take(&f, 5 * MIB, 0)); /* the flush gave the pool's segment back */
+    fixture_fini(&f);
+}
+END_TEST
+
 typedef struct other_thread {
     fixture *f;
     uint64_t addr;
@@ -204,6 +224,7 @@ int main(void)
     tcase_add_test(pools, a_pool_is_not_destroyed_while_a_scope_is_open);
     tcase_add_test(pools, a_scope_puts_other_frees_off_and_skips_the_flush);
     tcase_add_test(pools, pool_options_do_what_they_say);
+    tcase_add_test(pools, a_destroyed_pool_is_not_raided);
     tcase_add_test(pools, a_scope_counts_for_its_own_thread_alone);
     Suite *suite = suite_create("allocator_pool");
     suite_add_tcase(suite, pools);

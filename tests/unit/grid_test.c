@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The grid of settings: every string parses, none is inert or harmful, releases get what they know. */
+ * The grid of settings: every string parses, none is inert or harmful, releases get what they know.
+ */
 #include "advise/grid.h"
 
 #include <string.h>
@@ -27,8 +28,8 @@ START_TEST(every_string_parses_under_its_grammar_and_to_its_values)
     static const struct {
         uf_conf_grammar grammar;
         uint16_t release;
-    } releases[] = {{UF_CONF_2_11, 0},   {UF_CONF_2_10, 0},  {UF_CONF_2_0, 209},
-                    {UF_CONF_2_0, 200},  {UF_CONF_1_10, 113}, {UF_CONF_1_10, 110}};
+    } releases[] = {{UF_CONF_2_11, 0},  {UF_CONF_2_10, 0},   {UF_CONF_2_0, 209},
+                    {UF_CONF_2_0, 200}, {UF_CONF_1_10, 113}, {UF_CONF_1_10, 110}};
     for (size_t r = 0; r < sizeof releases / sizeof releases[0]; r++) {
         uf_grid grid;
         make(&grid, releases[r].grammar, releases[r].release, true);
@@ -43,8 +44,7 @@ START_TEST(every_string_parses_under_its_grammar_and_to_its_values)
                               UF_OK,
                           "%s: %s", grid.points[i].conf, error.text);
             uf__conf_init(&conf);
-            ck_assert_int_eq(uf__conf_parse(&conf, grid.points[i].conf, UF_CONF_2_11, NULL),
-                             UF_OK);
+            ck_assert_int_eq(uf__conf_parse(&conf, grid.points[i].conf, UF_CONF_2_11, NULL), UF_OK);
             ck_assert(uf__conf_is_equal(&conf, &grid.points[i].values));
         }
         uf__grid_fini(&grid);
@@ -63,8 +63,7 @@ START_TEST(no_setting_is_inert_or_harmful)
             const uf_conf *conf = &grid.points[i].values;
             bool has_collection = conf->garbage_collection_threshold > 0.0;
             bool has_split = conf->max_split_size_bytes != UF_UNLIMITED;
-            bool has_rounding =
-                strstr(grid.points[i].conf, "max_non_split_rounding_mb") != NULL;
+            bool has_rounding = strstr(grid.points[i].conf, "max_non_split_rounding_mb") != NULL;
             ck_assert(has_limit || !has_collection || grid.points[i].is_popular);
             ck_assert(!conf->is_expandable || (!has_collection && !has_split));
             ck_assert(!conf->is_expandable ||
@@ -84,9 +83,9 @@ END_TEST
 
 START_TEST(the_popular_settings_come_first)
 {
-    static const char *const popular[] = {
-        "", "max_split_size_mb:128", "max_split_size_mb:128,garbage_collection_threshold:0.8",
-        "max_split_size_mb:512", "expandable_segments:True"};
+    static const char *const popular[] = {"", "max_split_size_mb:128",
+                                          "max_split_size_mb:128,garbage_collection_threshold:0.8",
+                                          "max_split_size_mb:512", "expandable_segments:True"};
     uf_grid grid;
     make(&grid, UF_CONF_2_11, 0, false);
     for (uint32_t i = 0; i < grid.count; i++) {

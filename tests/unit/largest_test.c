@@ -123,6 +123,17 @@ START_TEST(blocks_that_the_search_refuses_do_not_count)
 }
 END_TEST
 
+START_TEST(what_is_left_of_a_large_page_below_a_mib_serves_nothing)
+{
+    fixture f;
+    fixture_init(&f, "expandable_segments:True", 0);
+    (void)take(&f, 19 * MIB + MIB / 2, 0);
+    ck_assert_int_eq(reserved_of(&f), 20 * (int64_t)MIB);
+    ck_assert_uint_eq(largest_of(&f), 0);
+    fixture_fini(&f);
+}
+END_TEST
+
 START_TEST(the_answer_is_the_searchs_own_in_random_states)
 {
     static const char MIXED[] = "expandable_segments:True,max_split_size_mb:20,"
@@ -163,6 +174,7 @@ int main(void)
     tcase_add_test(largest, the_largest_of_all_streams_and_pools_counts);
     tcase_add_test(largest, divisions_lower_the_largest_request);
     tcase_add_test(largest, blocks_that_the_search_refuses_do_not_count);
+    tcase_add_test(largest, what_is_left_of_a_large_page_below_a_mib_serves_nothing);
     tcase_add_test(largest, the_answer_is_the_searchs_own_in_random_states);
     Suite *suite = suite_create("largest");
     suite_add_tcase(suite, largest);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Tuning: every figure is the replay's, the smallest limit is one, answers do not depend on threads,
- * several programs, nothing that fits, interruption, bounds and settings that act alike. */
+ * Tuning: every figure is the replay's, the smallest limit is one, answers do not depend on
+ * threads, several programs, nothing that fits, interruption, bounds and settings that act alike.
+ */
 #include "advise/tune.h"
 
 #include <string.h>
@@ -40,9 +41,8 @@ static void tune(const tune_sample *samples, uint32_t count, const uf_tune_optio
 
 static uf_tune_options options_for(uint32_t thread_count)
 {
-    return (uf_tune_options){.sync_ms = -1.0,
-                             .thread_count = thread_count,
-                             .allowance_bytes = UF_TUNE_ALLOWANCE_BYTES};
+    return (uf_tune_options){
+        .sync_ms = -1.0, .thread_count = thread_count, .allowance_bytes = UF_TUNE_ALLOWANCE_BYTES};
 }
 
 static const char *conf_of(const uf_tune_result *result, uint32_t index)

@@ -53,9 +53,8 @@ START_TEST(the_failing_job_with_the_lowest_index_is_told)
             uf_error error = {0};
             char wanted[32];
             snprintf(wanted, sizeof wanted, "job %u", (unsigned)from);
-            ck_assert_int_eq(
-                uf__workers_run(thread_counts[t], JOB_COUNT, count_job, &seen, &error),
-                UF_ERROR_HOST_MEMORY);
+            ck_assert_int_eq(uf__workers_run(thread_counts[t], JOB_COUNT, count_job, &seen, &error),
+                             UF_ERROR_HOST_MEMORY);
             ck_assert_str_eq(error.text, wanted);
             for (uint32_t i = 0; i < JOB_COUNT; i++) {
                 ck_assert_uint_le(atomic_load(&seen.counts[i]), 1);
@@ -70,14 +69,12 @@ START_TEST(an_interruption_lets_no_further_job_begin)
 {
     tally seen = {.failing_from = 3, .failure = UF_ERROR_INTERRUPTED};
     uf_error error = {0};
-    ck_assert_int_eq(uf__workers_run(1, JOB_COUNT, count_job, &seen, &error),
-                     UF_ERROR_INTERRUPTED);
+    ck_assert_int_eq(uf__workers_run(1, JOB_COUNT, count_job, &seen, &error), UF_ERROR_INTERRUPTED);
     for (uint32_t i = 0; i < JOB_COUNT; i++) {
         ck_assert_uint_eq(atomic_load(&seen.counts[i]), i <= 3 ? 1 : 0);
     }
     tally many = {.failing_from = 3, .failure = UF_ERROR_INTERRUPTED};
-    ck_assert_int_eq(uf__workers_run(5, JOB_COUNT, count_job, &many, &error),
-                     UF_ERROR_INTERRUPTED);
+    ck_assert_int_eq(uf__workers_run(5, JOB_COUNT, count_job, &many, &error), UF_ERROR_INTERRUPTED);
     uint32_t begun = 0;
     for (uint32_t i = 0; i < JOB_COUNT; i++) {
         begun += atomic_load(&many.counts[i]);
