@@ -18,6 +18,7 @@ UF_API const char *argp_program_version = "unfrag " UF_VERSION;
 UF_API error_t argp_err_exit_status = CLI_EXIT_USAGE;
 
 static const cli_verb verbs[] = {
+    {"explain", "from an out-of-memory message to its cause and cure", cli_explain},
     {"replay", "play a recording again, exactly or under other settings", cli_replay},
     {"tune", "find the best settings and the smallest card, with proof", cli_tune},
     {"convert", "convert a recording between trace formats", cli_convert},

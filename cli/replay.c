@@ -5,6 +5,7 @@
 #include "verb.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "progress.h"
 #include "replay_compare.h"
+#include "replay_groups.h"
 #include "replay_options.h"
 #include "replay_report.h"
 #include "replay_state.h"
@@ -146,12 +148,75 @@ static void choose_run(replay_view *view)
     run->on_oom = options->on_oom == REPLAY_SKIP ? UF_ON_OOM_SKIP : UF_ON_OOM_STOP;
 }
 
+static bool read_conf(const char *text, uf_conf *conf, uf_error *error)
+{
+    const uf_conf_reading reading = {.is_at_import = true};
+    uf__conf_init(conf);
+    return uf__conf_read(conf, text, &reading, NULL, error) == UF_OK;
+}
+
+static uf_status refuse_async(const char *where, uf_error *error)
+{
+    return uf__error_set(error, UF_ERROR_CONF,
+                         "%s: backend:cudaMallocAsync is another allocator, the driver's own; what "
+                         "is replayed is PyTorch's caching allocator (backend:native)",
+                         where);
+}
+
+/* The limit in force: that of the run, or what per_process_memory_fraction makes of the device. */
+static uf_status find_limit(replay_view *view, uf_error *error)
+{
+    const uf_replay_options *run = &view->run;
+    const char *text = run->conf != NULL ? run->conf : uf_program_conf(view->program);
+    uf_conf conf;
+    view->limit_bytes = run->limit_bytes;
+    if (!read_conf(text, &conf, error)) {
+        return UF_OK; /* the recording's own string, and PyTorch took it */
+    }
+    if (conf.is_async_backend) {
+        return refuse_async("the settings it was recorded with", error);
+    }
+    uint64_t total_bytes = run->total_bytes != 0  ? run->total_bytes
+                           : run->card_bytes != 0 ? run->card_bytes
+                                                  : UF_RECORDED_TOTAL_BYTES;
+    if (run->limit_bytes == 0 && conf.per_process_memory_fraction < 1.0) {
+        view->limit_bytes = (uint64_t)(conf.per_process_memory_fraction * (double)total_bytes);
+    }
+    return UF_OK;
+}
+
+/* The peak of what was held from the driver, backwards from the final segments. */
+static uint64_t recorded_peak_bytes(const replay_view *view)
+{
+    const uf_trace *trace = view->trace;
+    const uf_trace_device *device = &trace->devices[view->device_position];
+    uint64_t reserved_bytes = 0;
+    for (uint32_t i = 0; i < trace->segment_count; i++) {
+        bool is_ours = trace->segments[i].device == device->device;
+        reserved_bytes += is_ours ? trace->segments[i].total_bytes : 0;
+    }
+    uint64_t peak_bytes = reserved_bytes;
+    for (uint64_t i = device->count; i > 0; i--) {
+        const uf_event *event = &trace->events[device->first + i - 1];
+        if (event->action == UF_ACTION_SEGMENT_ALLOC || event->action == UF_ACTION_SEGMENT_MAP) {
+            reserved_bytes -= event->size_bytes <= reserved_bytes ? event->size_bytes : 0;
+        } else if (event->action == UF_ACTION_SEGMENT_FREE ||
+                   event->action == UF_ACTION_SEGMENT_UNMAP) {
+            reserved_bytes += event->size_bytes;
+        }
+        peak_bytes = reserved_bytes > peak_bytes ? reserved_bytes : peak_bytes;
+    }
+    return peak_bytes;
+}
+
 static uf_status play(replay_view *view, uf_error *error)
 {
     cli_progress progress;
     cli_progress_init(&progress, "replaying");
     view->run.progress = cli_progress_update;
     view->run.progress_context = &progress;
+    view->run.groups = calloc(REPLAY_GROUP_CAPACITY, sizeof *view->run.groups);
+    view->run.group_capacity = view->run.groups == NULL ? 0 : REPLAY_GROUP_CAPACITY;
     uf_status status = uf_replay_run(view->program, &view->run, &view->result, error);
     cli_progress_fini(&progress);
     return status;
@@ -230,8 +295,7 @@ static void judge(replay_view *view)
 static void tell_difference(const replay_view *view)
 {
     const uf_program_report *followed = view->followed;
-    bool is_recorded = view->trace->form != UF_FORM_SCRIPT;
-    if (is_recorded && !followed->is_equal && !view->options->is_verify &&
+    if (replay_is_inexact(view) && !view->options->is_verify &&
         followed->contradiction_count == 0) {
         fprintf(stderr,
                 "unfrag replay: PyTorch's behaviour is followed up to event %" PRIu64 " of %" PRIu64
@@ -240,6 +304,26 @@ static void tell_difference(const replay_view *view)
                 view->options->limit_bytes == 0
                     ? " If it was recorded under a memory limit, name that with --limit"
                     : "");
+    }
+}
+
+/* Settings that are given for --verify stand in for those a recording lacks. */
+static void tell_other_settings(const replay_view *view)
+{
+    const uf_trace_settings *recorded = &view->trace->settings;
+    const char *given = view->options->conf;
+    if (!view->options->is_verify || given == NULL || !recorded->has_conf) {
+        return;
+    }
+    const char *text = uf_trace_string(view->trace, recorded->conf);
+    uf_conf asked, had;
+    uf_error error;
+    if (!read_conf(given, &asked, &error) || !read_conf(text, &had, &error) ||
+        !uf__conf_is_equal(&asked, &had)) {
+        fprintf(stderr,
+                "unfrag replay: --conf differs from the settings that are in the recording (%s); "
+                "it is compared as if --conf had been in force\n",
+                text[0] != '\0' ? text : "PyTorch's defaults");
     }
 }
 
@@ -258,33 +342,51 @@ static cli_exit replay_program(replay_view *view)
     uf_error error = {0};
     view->followed = uf_program_report_get(view->program);
     choose_run(view);
+    if (find_limit(view, &error) != UF_OK) {
+        return cli_fail("replay", &error);
+    }
+    view->recorded_peak_bytes = view->followed->oom_count > 0 ? recorded_peak_bytes(view) : 0;
     view->is_as_recorded = is_as_recorded(view);
     if (view->is_as_recorded || view->options->is_verify) {
         view->run.on_oom = UF_ON_OOM_SKIP; /* the recording went on, too */
     }
     tell_difference(view);
+    tell_other_settings(view);
     if (view->options->is_compare) {
         if (!view->options->has_on_oom) {
             view->run.on_oom = UF_ON_OOM_STOP;
         }
         return replay_compare(view);
     }
-    if (play(view, &error) != UF_OK) {
-        return cli_fail("replay", &error);
+    cli_exit code;
+    if (play(view, &error) == UF_OK) {
+        judge(view);
+        code = report(view);
+    } else {
+        code = cli_fail("replay", &error);
     }
-    judge(view);
-    return report(view);
+    free(view->run.groups);
+    return code;
 }
 
 static cli_exit replay_trace(replay_view *view)
 {
     if (replay_state_is_all(view->trace)) {
+        const replay_options *options = view->options;
+        bool is_question = options->card_bytes != 0 || options->limit_bytes != 0 ||
+                           options->conf != NULL || options->is_compare;
         bool is_printed =
-            replay_state_print(view->trace, view->options->input, view->options->is_json);
+            replay_state_print(view->trace, options->input, is_question, options->is_json);
         return is_printed ? CLI_EXIT_DONE : CLI_EXIT_ENVIRONMENT;
     }
     uf_error error = {0};
     uf_program *program = NULL;
+    if (view->options->is_verify && view->trace->form == UF_FORM_SCRIPT) {
+        uf__error_set(&error, UF_ERROR_INVALID_ARGUMENT,
+                      "--verify %s: a script has no recorded layout to compare with",
+                      view->options->input);
+        return cli_fail("replay", &error);
+    }
     if (choose_device(view, &error) != UF_OK) {
         return cli_fail("replay", &error);
     }
@@ -346,11 +448,14 @@ static uf_status check_options(const replay_options *options, uf_error *error)
         return uf__error_set(error, UF_ERROR_UNSUPPORTED,
                              "--policy unfrag is not in version " UF_VERSION "; --policy torch is");
     }
-    const uf_conf_reading reading = {.is_at_import = true};
     uf_conf conf;
-    uf__conf_init(&conf);
-    return options->conf != NULL ? uf__conf_read(&conf, options->conf, &reading, NULL, error)
-                                 : UF_OK;
+    if (options->conf == NULL) {
+        return UF_OK;
+    }
+    if (!read_conf(options->conf, &conf, error)) {
+        return error->status;
+    }
+    return conf.is_async_backend ? refuse_async("--conf", error) : UF_OK;
 }
 
 cli_exit cli_replay(int argc, char **argv)

@@ -2,6 +2,7 @@
  *
  * The JSON report of a replay (docs/replay.md lists the keys). Raw bytes; what is not known is
  * null. */
+#include "replay_groups.h"
 #include "replay_report.h"
 
 #include <stdio.h>
@@ -68,6 +69,19 @@ static void write_oom(cli_json *json, const replay_view *view)
     cli_json_object_end(json);
 }
 
+void replay_exact_json(cli_json *json, const replay_view *view)
+{
+    const uf_program_report *followed = view->followed;
+    if (view->trace->form == UF_FORM_SCRIPT) { /* there is nothing to be equal to */
+        cli_json_null(json, "is_exact");
+        cli_json_null(json, "exact_until_event");
+        return;
+    }
+    cli_json_bool(json, "is_exact", followed->is_equal);
+    write_event(json, "exact_until_event",
+                followed->is_equal ? UF_EVENT_NONE : followed->events_equal);
+}
+
 static void write_played(cli_json *json, const replay_view *view)
 {
     const char *conf = view->run.conf != NULL ? view->run.conf : uf_program_conf(view->program);
@@ -75,8 +89,21 @@ static void write_played(cli_json *json, const replay_view *view)
     cli_json_int64(json, "device", view->trace->devices[view->device_position].device);
     cli_json_string(json, "policy", "torch");
     cli_json_string(json, "conf", conf);
-    write_bound(json, "limit_bytes", view->run.limit_bytes);
+    write_bound(json, "limit_bytes", view->limit_bytes);
     write_bound(json, "card_bytes", view->run.card_bytes);
+    replay_exact_json(json, view);
+}
+
+static void write_left(cli_json *json, const replay_view *view)
+{
+    const uf_replay_result *result = &view->result;
+    bool is_known = view->run.card_bytes >= result->peak_reserved_bytes && !result->has_oom;
+    if (view->run.card_bytes != 0 && is_known) {
+        cli_json_uint64(json, "card_left_bytes",
+                        view->run.card_bytes - result->peak_reserved_bytes);
+    } else {
+        cli_json_null(json, "card_left_bytes");
+    }
 }
 
 static void write_result(cli_json *json, const replay_view *view)
@@ -207,12 +234,14 @@ bool replay_report_json(const replay_view *view)
     } else if (!view->options->is_verify) {
         cli_json_bool(&json, "fits", !view->result.has_oom);
     }
+    write_left(&json, view);
     write_result(&json, view);
     if (view->options->is_verify) {
         write_verify(&json, view);
     }
     write_followed(&json, view->followed);
     write_fragmentation(&json, &view->result.fragmentation);
+    replay_groups_json(&json, view);
     if (view->options->is_summary) {
         write_stats(&json, &view->result.stats);
     }

@@ -6,13 +6,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/size.h"
-#include "table.h"
-
-typedef char size_text[UF_SIZE_TEXT_CAPACITY];
-typedef char count_text[CLI_COUNT_TEXT_CAPACITY];
-
-#define SIZE(buffer, bytes) uf__size_format(buffer, sizeof(buffer), bytes)
+#include "replay_fit.h"
+#include "replay_groups.h"
+#include "replay_text.h"
 
 double replay_waste_percent(const uf_replay_result *result)
 {
@@ -23,74 +19,136 @@ double replay_waste_percent(const uf_replay_result *result)
     return ((double)result->peak_reserved_bytes - live) / live * 100.0;
 }
 
+bool replay_is_inexact(const replay_view *view)
+{
+    return view->trace->form != UF_FORM_SCRIPT && !view->followed->is_equal;
+}
+
+/* The limit a program ran under is not in its snapshot. */
+static bool is_limit_unknown(const replay_view *view)
+{
+    return view->options->limit_bytes == 0 && view->input->limit_bytes == 0;
+}
+
+void replay_print_inexact(const replay_view *view)
+{
+    const uf_program_report *followed = view->followed;
+    count_text event;
+    if (!replay_is_inexact(view) || followed->contradiction_count > 0) {
+        return;
+    }
+    if (followed->difference.event == UF_EVENT_NONE) {
+        printf("NOT EXACT      in the final state: %s", followed->difference.text);
+    } else {
+        printf("NOT EXACT      after event %s: %s", cli_count_format(event, followed->events_equal),
+               followed->difference.text);
+    }
+    printf("%s\n", is_limit_unknown(view)
+                       ? "; recorded under a limit? repeat with --limit SIZE"
+                       : "");
+}
+
+static void print_memory(const replay_view *view)
+{
+    size_text limit, card, near;
+    const char *separator = "";
+    printf("memory         ");
+    if (view->run.card_bytes != 0) {
+        printf("card of %s", SIZE(card, view->run.card_bytes));
+        separator = ", ";
+    } else if (view->limit_bytes == 0 && view->trace->form == UF_FORM_SCRIPT) {
+        printf("no bound (the script names no card)");
+    } else if (view->limit_bytes == 0) {
+        printf("as when recorded (a limit is not in the file)");
+    }
+    if (view->limit_bytes != 0) {
+        printf("%slimit %s%s", separator, SIZE(limit, view->limit_bytes),
+               view->is_limit_recorded       ? " (as recorded)"
+               : view->run.limit_bytes == 0 ? " (by the settings)"
+                                            : "");
+    }
+    printf("\n");
+    if (view->followed->oom_count > 0 && view->limit_bytes == 0 && view->run.card_bytes == 0) {
+        printf("               requests failed when recorded: it probably ran under a limit near "
+               "%s; give --limit\n",
+               SIZE(near, view->recorded_peak_bytes));
+    }
+}
+
 static void print_played(const replay_view *view)
 {
     const uf_program_report *followed = view->followed;
+    const uf_replay_result *result = &view->result;
     const char *conf = view->run.conf != NULL ? view->run.conf : uf_program_conf(view->program);
+    bool is_script = view->trace->form == UF_FORM_SCRIPT;
     count_text events, played, allocs;
-    size_text limit, card;
     printf("recording      %s, device %" PRId32 "\n", view->options->input,
            view->trace->devices[view->device_position].device);
     printf("events         %s", cli_count_format(events, followed->event_count));
-    if (view->result.event_count != followed->event_count) {
-        printf(" recorded, %s played", cli_count_format(played, view->result.event_count));
+    if (result->event_count != followed->event_count) {
+        printf(" recorded, %s played", cli_count_format(played, result->event_count));
     }
-    printf(", %s allocations; %" PRIu64 " streams, %" PRIu64 " private pools\n",
-           cli_count_format(allocs, view->result.alloc_count), followed->stream_count,
-           followed->pool_count);
+    printf(", %s allocation%s; %" PRIu64 " stream%s, %" PRIu64 " private pool%s\n",
+           cli_count_format(allocs, result->alloc_count), replay_plural(result->alloc_count),
+           followed->stream_count, replay_plural(followed->stream_count), followed->pool_count,
+           replay_plural(followed->pool_count));
     printf("settings       %s%s\n", conf[0] != '\0' ? conf : "PyTorch's defaults",
-           view->run.conf == NULL ? " (as recorded)" : "");
-    uint64_t card_bytes = view->run.card_bytes;
-    uint64_t limit_bytes = view->run.limit_bytes;
-    printf("memory         ");
-    if (card_bytes != 0) {
-        printf("card of %s", SIZE(card, card_bytes));
+           view->run.conf != NULL ? ""
+           : is_script            ? " (by the script)"
+                                  : " (as recorded)");
+    print_memory(view);
+}
+
+/* What stands behind the peak of reserved: a share of peak live only if all was played. */
+static void print_waste(const replay_view *view)
+{
+    const uf_replay_result *result = &view->result;
+    if (result->has_oom && view->run.on_oom == UF_ON_OOM_STOP) {
+        printf("until the request that failed\n");
+    } else if (result->has_oom) {
+        printf("without the requests that failed\n");
+    } else if (view->options->is_verify && !view->followed->is_equal) {
+        printf("of the model, which goes another way\n");
     } else {
-        printf("more than enough (no --card given)");
+        printf("%.1f %% over peak live\n", replay_waste_percent(result));
     }
-    if (limit_bytes != 0) {
-        printf(", limit %s%s", SIZE(limit, limit_bytes),
-               view->is_limit_recorded ? " (as recorded)" : "");
-    }
-    printf("\n");
 }
 
 static void print_peaks(const replay_view *view)
 {
     const uf_replay_result *result = &view->result;
+    bool is_part = view->options->from_event != 0 || view->options->to_event != 0;
     size_text live, active, reserved, end_reserved, end_active;
     count_text calls, syncs, retries;
     printf("\n");
-    printf("peak live      %10s   the floor: what the program itself held at once\n",
-           SIZE(live, result->peak_live_bytes));
+    printf("peak live      %10s   the floor: what the program itself held at once (%s)\n",
+           SIZE(live, result->peak_live_bytes), is_part ? "in this part" : "of the whole recording");
     printf("peak active    %10s   with rounding, and blocks that wait for other streams\n",
            SIZE(active, result->peak_active_bytes));
     printf("peak reserved  %10s   ", SIZE(reserved, result->peak_reserved_bytes));
-    if (view->result.has_oom && view->run.on_oom == UF_ON_OOM_STOP) {
-        printf("until the request that failed\n");
-    } else {
-        printf("%.1f %% over peak live\n", replay_waste_percent(result));
-    }
+    print_waste(view);
     printf("at the end     %10s   reserved, %s of it active\n",
            SIZE(end_reserved, result->end_reserved_bytes),
            SIZE(end_active, result->end_active_bytes));
     printf("retries        %10s   requests that gave the cache back and tried again\n",
            cli_count_format(retries, result->retry_count));
-    printf("driver calls   %10s   %.1f ms by the latency model, %s waits for the device\n",
+    printf("driver calls   %10s   %.1f ms by the latency model, %s wait%s for the device\n",
            cli_count_format(calls, result->device_calls), result->device_ms,
-           cli_count_format(syncs, result->device_syncs));
+           cli_count_format(syncs, result->device_syncs), replay_plural(result->device_syncs));
 }
 
+/* One request is served by one block of its own stream and pool, so what is beside the largest one
+ * cannot help it, wherever that lies. */
 static void print_fragmentation(const uf_fragmentation *state)
 {
-    if (!state->is_alarm || state->largest_request_bytes == 0) {
+    if (!state->is_alarm || state->largest_request_bytes == 0 || state->cached_bytes <= 0) {
         return;
     }
-    size_text fragmented, largest;
-    printf("fragmentation  %.0f %% of reserved is cached in pieces: %s, and the largest request "
-           "it can serve is %s\n",
-           state->fragmented_share * 100.0, SIZE(fragmented, (uint64_t)state->fragmented_bytes),
-           SIZE(largest, state->largest_request_bytes));
+    size_text cached, fragmented, largest;
+    printf("fragmentation  at the end %s are cached; the largest request they can serve is %s,\n"
+           "               so %s (%.0f %% of reserved) do not help it\n",
+           SIZE(cached, (uint64_t)state->cached_bytes), SIZE(largest, state->largest_request_bytes),
+           SIZE(fragmented, (uint64_t)state->fragmented_bytes), state->fragmented_share * 100.0);
 }
 
 static void print_range(const replay_view *view)
@@ -98,12 +156,13 @@ static void print_range(const replay_view *view)
     const uf_replay_result *result = &view->result;
     count_text recorded;
     if (view->is_as_recorded && result->oom_count > 0) {
-        printf("failed         %10s   requests, as recorded\n",
-               cli_count_format(recorded, result->oom_count));
+        printf("failed         %10s   request%s, as recorded\n",
+               cli_count_format(recorded, result->oom_count), replay_plural(result->oom_count));
     } else if (result->recorded_oom_count > 0 && !view->options->is_verify) {
-        printf("note           %s requests failed when this was recorded; they are counted, not "
-               "replayed: the program took another way after them\n",
-               cli_count_format(recorded, result->recorded_oom_count));
+        printf("note           %s request%s failed when this was recorded; counted, not replayed: the\n"
+               "               program took another way after that\n",
+               cli_count_format(recorded, result->recorded_oom_count),
+               replay_plural(result->recorded_oom_count));
     }
     if (view->options->repeat_count > 1) {
         count_text first;
@@ -117,46 +176,6 @@ static void print_range(const replay_view *view)
                    view->options->has_shuffle ? ", in another order each time" : "");
         }
     }
-}
-
-static void print_oom(const uf_oom *oom, uint32_t repeat_count)
-{
-    size_text requested, rounded, segment, allocated, active, reserved, device_free, largest;
-    count_text event;
-    printf("event %s", cli_count_format(event, oom->event));
-    if (repeat_count > 1) {
-        printf(" of repetition %" PRIu32, oom->repetition + 1);
-    }
-    printf(" asks for %s (%" PRIu64 " bytes; %s rounded, %s from the driver) on stream %" PRIu64
-           "%s.\n",
-           SIZE(requested, oom->requested_bytes), oom->requested_bytes,
-           SIZE(rounded, oom->rounded_bytes), SIZE(segment, oom->segment_bytes), oom->stream,
-           oom->is_in_private_pool ? " in a private pool" : "");
-    printf("At that moment: allocated %s, active %s, reserved %s, free on the card %s; the largest "
-           "cached block it could take is %s.\n",
-           SIZE(allocated, oom->allocated_bytes), SIZE(active, oom->active_bytes),
-           SIZE(reserved, oom->reserved_bytes), SIZE(device_free, oom->device_free_bytes),
-           SIZE(largest, oom->largest_free_block_bytes));
-}
-
-static void print_fit(const replay_view *view)
-{
-    const uf_replay_result *result = &view->result;
-    bool has_bound = view->run.card_bytes != 0 || view->run.limit_bytes != 0;
-    count_text events, failures;
-    printf("\n");
-    if (result->has_oom) {
-        printf("It does not fit: ");
-        print_oom(&result->first_oom, view->options->repeat_count);
-        if (view->run.on_oom == UF_ON_OOM_SKIP) {
-            printf("%s requests failed in all.\n", cli_count_format(failures, result->oom_count));
-        }
-    } else if (has_bound && !view->is_as_recorded) {
-        printf("It fits.\n");
-    }
-    double seconds = (double)result->elapsed_ns / 1e9;
-    printf("Replayed %s events in %.3f s.\n", cli_count_format(events, result->event_count),
-           seconds);
 }
 
 static void print_lost_beginning(const uf_program_report *followed)
@@ -224,6 +243,9 @@ static void print_verify(const replay_view *view)
            cli_count_format(relabels, followed->relabel_count));
     print_statistics(view);
     printf("\n%s\n", view->is_good ? "Equal to the recording." : "Not equal to the recording.");
+    if (!followed->is_equal && followed->contradiction_count == 0 && is_limit_unknown(view)) {
+        printf("Recorded under a limit? Repeat with --limit SIZE.\n");
+    }
 }
 
 static void print_contradictions(const uf_program_report *followed)
@@ -248,23 +270,33 @@ bool replay_report_summary(const uf_stats *stats, int32_t device)
     return true;
 }
 
+/* A verdict that is bad news comes before figures that are not the recording's. */
 bool replay_report_text(const replay_view *view)
 {
+    bool is_verify = view->options->is_verify;
     print_played(view);
+    if (!is_verify) {
+        replay_print_inexact(view);
+    }
     print_lost_beginning(view->followed);
     print_contradictions(view->followed);
+    if (is_verify && !view->is_good) {
+        print_verify(view);
+    }
     print_peaks(view);
     print_fragmentation(&view->result.fragmentation);
     print_range(view);
-    if (view->options->is_verify) {
+    bool is_printed = replay_groups_print(view);
+    if (!is_verify) {
+        replay_fit_print(view);
+    } else if (view->is_good) {
         print_verify(view);
-    } else {
-        print_fit(view);
     }
     if (view->options->is_summary) {
         printf("\n");
-        return replay_report_summary(&view->result.stats,
+        return is_printed &&
+               replay_report_summary(&view->result.stats,
                                      view->trace->devices[view->device_position].device);
     }
-    return true;
+    return is_printed;
 }

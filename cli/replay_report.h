@@ -10,6 +10,7 @@
 #include <unfrag/replay.h>
 
 #include "input.h"
+#include "json.h"
 #include "replay_options.h"
 #include "replay_stats.h"
 
@@ -23,6 +24,8 @@ typedef struct replay_view {
     uint32_t device_position;          /* in trace->devices */
     uf_replay_options run;             /* what was played under */
     bool is_limit_recorded;            /* run.limit_bytes is the recording's own */
+    uint64_t limit_bytes;              /* in force: the run's, or what its settings make; 0 = none */
+    uint64_t recorded_peak_bytes;      /* of reserved bytes, by the recording's own events */
     uf_replay_result result;
     const replay_recorded *recorded; /* statistics to compare with, if is_there */
     replay_stats_comparison comparison;
@@ -37,8 +40,17 @@ typedef struct replay_view {
 bool replay_report_text(const replay_view *view);
 bool replay_report_json(const replay_view *view);
 
+/* Writes "is_exact" and "exact_until_event". */
+void replay_exact_json(cli_json *json, const replay_view *view);
+
 /* The table of torch.cuda.memory_summary(). */
 bool replay_report_summary(const uf_stats *stats, int32_t device);
+
+/* Is there something that the model should follow to the end, and does not? */
+bool replay_is_inexact(const replay_view *view);
+
+/* One line about it; nothing if all is exact. */
+void replay_print_inexact(const replay_view *view);
 
 /* (reserved - live) / live in percent: what was held beyond the floor. */
 double replay_waste_percent(const uf_replay_result *result);

@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "json.h"
-#include "table.h"
+#include "replay_text.h"
 
 #define SMALL_PAGE_BYTES (2 * UF_MIB)
 #define LARGE_PAGE_BYTES (20 * UF_MIB)
@@ -170,11 +169,12 @@ static bool print_rows(const state_rows *state)
     for (size_t i = 0; i < state->count && i < MAX_ROWS_SHOWED; i++) {
         const state_row *row = &state->rows[i];
         char pool[96];
+        stream_text stream;
         pool_name(row->first, pool, sizeof pool);
         cli_table_row(table);
         cli_table_cell(table, "%" PRId32, row->first->device);
         cli_table_cell(table, "%s", pool);
-        cli_table_cell(table, "%" PRIu64, row->first->stream);
+        cli_table_cell(table, "%s", replay_stream_text(stream, row->first->stream));
         cli_table_cell_count(table, row->segment_count);
         cli_table_cell_size(table, row->reserved_bytes);
         cli_table_cell_size(table, row->allocated_bytes);
@@ -198,6 +198,14 @@ static void print_reason(const char *what, uint64_t bytes, const char *why)
     if (bytes > 0) {
         printf("%-11s %10s   %s\n", what, uf__size_format(size, sizeof size, bytes), why);
     }
+}
+
+/* Whether a program fits a card is a question about its history. */
+static void print_no_verdict(void)
+{
+    printf("\nno verdict: no history is recorded, so there is nothing to replay on a card. Record one:\n"
+           "    torch.cuda.memory._record_memory_history(max_entries=5_000_000)\n"
+           "before the part that matters, then torch.cuda.memory._dump_snapshot(\"snapshot.pickle\").\n");
 }
 
 static bool print_text(const uf_trace *trace, const char *input, const state_rows *state)
@@ -246,6 +254,7 @@ static bool print_json(const uf_trace *trace, const char *input, const state_row
     cli_json_object_begin(&json, NULL);
     cli_json_string(&json, "input", input);
     cli_json_bool(&json, "is_state", true);
+    cli_json_null(&json, "fits"); /* without a history there is no verdict */
     cli_json_uint64(&json, "events", trace->event_count);
     write_figures(&json, &state->sum);
     cli_json_array_begin(&json, "pools");
@@ -267,7 +276,7 @@ static bool print_json(const uf_trace *trace, const char *input, const state_row
     return cli_json_finish(&json);
 }
 
-bool replay_state_print(const uf_trace *trace, const char *input, bool is_json)
+bool replay_state_print(const uf_trace *trace, const char *input, bool is_question, bool is_json)
 {
     state_rows state;
     if (!make_rows(trace, &state)) {
@@ -275,5 +284,8 @@ bool replay_state_print(const uf_trace *trace, const char *input, bool is_json)
     }
     bool is_printed = is_json ? print_json(trace, input, &state) : print_text(trace, input, &state);
     free(state.rows);
+    if (is_question && !is_json) {
+        print_no_verdict();
+    }
     return is_printed;
 }

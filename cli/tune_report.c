@@ -129,6 +129,7 @@ static void print_no_answer(const report *of)
     }
 }
 
+/* The smallest limits. */
 static void print_need(const char *label, const uf_smallest *to, const uf_smallest *from)
 {
     size_text less, more;
@@ -142,10 +143,15 @@ static void print_need(const char *label, const uf_smallest *to, const uf_smalle
                SIZE(more, from->limit_bytes), share < 0.0 ? -share : share,
                share < 0.0 ? "more" : "less");
     }
-    if (to->unlimited.is_complete && from->unlimited.is_complete) {
-        printf("       without a limit it reserves %s instead of %s\n",
-               SIZE(less, to->unlimited.peak_reserved_bytes),
-               SIZE(more, from->unlimited.peak_reserved_bytes));
+}
+
+static void print_reserved(const char *label, const char *where, const uf_probe_run *to,
+                           const uf_probe_run *from)
+{
+    size_text less, more;
+    if (to->is_complete && from->is_complete) {
+        printf("%-6s reserves %s %s, today %s\n", label, SIZE(less, to->peak_reserved_bytes), where,
+               SIZE(more, from->peak_reserved_bytes));
     }
 }
 
@@ -178,6 +184,8 @@ static void print_gain(const report *of)
     printf("\ntoday  %s\n", name_of(of, of->today));
     if (!has_place(of)) {
         print_need("gain", &of->best->smallest, &of->today->smallest);
+        print_reserved("", "without a limit", &of->best->smallest.unlimited,
+                       &of->today->smallest.unlimited);
         print_stall("cost", best, today);
         return;
     }
@@ -186,7 +194,8 @@ static void print_gain(const report *of)
         print_failure(of, today);
         printf("\n");
     }
-    print_stall(today->is_complete ? "gain" : "cost", best, today);
+    print_reserved("gain", "there", best, today);
+    print_stall(today->is_complete ? "" : "cost", best, today);
     print_need("", &of->best->smallest, &of->today->smallest);
 }
 

@@ -152,6 +152,7 @@ typedef struct uf_replay_result {
     uf_fragmentation fragmentation; /* at the end */
     uint32_t group_count;           /* how many groups there are, whatever the capacity */
     uint64_t steady_first_event;    /* where the repeated part starts; UF_EVENT_NONE if once */
+    uint64_t steady_end_event;      /* the first event after it */
     uint64_t steady_piece_count;
 } uf_replay_result;
 

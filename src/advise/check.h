@@ -18,9 +18,9 @@ typedef struct uf_check {
     uf_setups setups;          /* in the order found */
     const char **source_names; /* by index; owned */
     uint32_t source_count;
-    bool has_fraction;     /* a program among the sources limits itself to a part of the card */
-    uf_conf effective;     /* what the last set-up that counts leads to */
-    bool has_effective;    /* one was found */
+    bool has_fraction;  /* a program among the sources limits itself to a part of the card */
+    uf_conf effective;  /* what the last set-up that counts leads to */
+    bool has_effective; /* one was found */
     const char *effective_text; /* that string, as PyTorch gets it; NULL if none */
 } uf_check;
 

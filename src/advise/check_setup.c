@@ -50,8 +50,8 @@ static bool contains(const char *text, size_t length, const char *word)
 static bool is_other_variable(const char *name, size_t length)
 {
     static const char *const names[] = {
-        "PYTORCH_NVML_BASED_CUDA_CHECK", "PYTORCH_CUDA_ALLOC_CONF_OLD", "PYTORCH_NPU_ALLOC_CONF",
-        "PYTORCH_XPU_ALLOC_CONF",        "PYTORCH_MPS_ALLOC_CONF",      "PYTORCH_MUSA_ALLOC_CONF",
+        "PYTORCH_NVML_BASED_CUDA_CHECK", "PYTORCH_CUDA_ALLOC_CONF_OLD",  "PYTORCH_NPU_ALLOC_CONF",
+        "PYTORCH_XPU_ALLOC_CONF",        "PYTORCH_MPS_ALLOC_CONF",       "PYTORCH_MUSA_ALLOC_CONF",
         "PYTORCH_MLU_ALLOC_CONF",        "PYTORCH_NO_HIP_MEMORY_CACHING"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) {
@@ -103,7 +103,8 @@ uf_variable uf__variable_find(const char *name, size_t length, const char **mean
 
 static bool is_plain(const char *value)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:,.";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:,.";
     return value[strspn(value, plain)] == '\0';
 }
 

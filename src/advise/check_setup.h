@@ -9,10 +9,10 @@
 #include "advise/finding.h"
 
 typedef enum uf_variable {
-    UF_VARIABLE_CUDA,       /* PYTORCH_CUDA_ALLOC_CONF */
-    UF_VARIABLE_HIP,        /* PYTORCH_HIP_ALLOC_CONF */
-    UF_VARIABLE_GENERIC,    /* PYTORCH_ALLOC_CONF */
-    UF_VARIABLE_CONF_COUNT, /* those above hold settings */
+    UF_VARIABLE_CUDA,                                /* PYTORCH_CUDA_ALLOC_CONF */
+    UF_VARIABLE_HIP,                                 /* PYTORCH_HIP_ALLOC_CONF */
+    UF_VARIABLE_GENERIC,                             /* PYTORCH_ALLOC_CONF */
+    UF_VARIABLE_CONF_COUNT,                          /* those above hold settings */
     UF_VARIABLE_NO_CACHING = UF_VARIABLE_CONF_COUNT, /* PYTORCH_NO_CUDA_MEMORY_CACHING */
     UF_VARIABLE_COUNT,
     UF_VARIABLE_MISSPELT = UF_VARIABLE_COUNT, /* a name that is nearly one of them */
@@ -35,11 +35,11 @@ typedef enum uf_setup_kind {
 
 /* How a value is written down where it stands. */
 typedef enum uf_quoting {
-    UF_QUOTING_BARE,       /* as it is */
-    UF_QUOTING_SHELL,      /* quotes if it holds what a shell cares about */
-    UF_QUOTING_DOUBLE,     /* always in "" */
-    UF_QUOTING_SINGLE,     /* always in '' */
-    UF_QUOTING_CMD         /* set "NAME=VALUE": the span covers name and value */
+    UF_QUOTING_BARE,   /* as it is */
+    UF_QUOTING_SHELL,  /* quotes if it holds what a shell cares about */
+    UF_QUOTING_DOUBLE, /* always in "" */
+    UF_QUOTING_SINGLE, /* always in '' */
+    UF_QUOTING_CMD     /* set "NAME=VALUE": the span covers name and value */
 } uf_quoting;
 
 typedef struct uf_setup {
@@ -53,14 +53,14 @@ typedef struct uf_setup {
     const char *line;
     size_t value_start, value_end;
     uf_quoting quoting;
-    const char *intended;   /* what was meant where a shell cut the value; NULL: the value */
-    uint32_t command;       /* set-ups of one COMMAND share a number */
-    uint32_t scope;         /* 0: runs in any case; else one function or branch */
-    bool is_conditional;    /* in a branch: it may not be executed */
-    bool is_default;        /* only if nothing is set yet */
-    bool is_program;        /* in Python: the process has its own timing */
-    uint32_t import_line;   /* torch was imported before, there; 0: not seen */
-    uint32_t init_line;     /* CUDA was initialised before, there; 0: not seen */
+    const char *intended; /* what was meant where a shell cut the value; NULL: the value */
+    uint32_t command;     /* set-ups of one COMMAND share a number */
+    uint32_t scope;       /* 0: runs in any case; else one function or branch */
+    bool is_conditional;  /* in a branch: it may not be executed */
+    bool is_default;      /* only if nothing is set yet */
+    bool is_program;      /* in Python: the process has its own timing */
+    uint32_t import_line; /* torch was imported before, there; 0: not seen */
+    uint32_t init_line;   /* CUDA was initialised before, there; 0: not seen */
 } uf_setup;
 
 typedef struct uf_setups {

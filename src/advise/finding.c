@@ -21,8 +21,7 @@ static const struct {
     const char *name;
     uf_severity severity;
 } kinds[UF_FINDING_COUNT] = {
-#define UF_FINDING_ROW(constant, text, level) \
-    [UF_FINDING_##constant] = {text, UF_SEVERITY_##level},
+#define UF_FINDING_ROW(constant, text, level) [UF_FINDING_##constant] = {text, UF_SEVERITY_##level},
     UF_FINDING_LIST(UF_FINDING_ROW)
 #undef UF_FINDING_ROW
 };
@@ -148,8 +147,7 @@ static void sort_range(uf_finding *items, uf_finding *room, size_t count)
     memcpy(room, items, half * sizeof *items);
     size_t left = 0, right = half;
     for (size_t i = 0; left < half; i++) {
-        bool is_right =
-            right < count && compare_places(&items[right].place, &room[left].place) < 0;
+        bool is_right = right < count && compare_places(&items[right].place, &room[left].place) < 0;
         items[i] = is_right ? items[right++] : room[left++];
     }
 }

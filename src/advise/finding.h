@@ -18,57 +18,57 @@ typedef enum uf_severity {
 } uf_severity;
 
 /* Constant, id, severity; docs/check.md explains each id. */
-#define UF_FINDING_LIST(X)                             \
-    X(UNKNOWN_OPTION, "unknown-option", ERROR)         \
-    X(NEWER_OPTION, "newer-option", ERROR)             \
-    X(WRONG_SEPARATOR, "wrong-separator", ERROR)       \
-    X(EMPTY_ITEM, "empty-item", ERROR)                 \
-    X(MISSING_VALUE, "missing-value", ERROR)           \
-    X(WRONG_VALUE, "wrong-value", ERROR)               \
-    X(WRONG_BOOLEAN, "wrong-boolean", ERROR)           \
-    X(WRONG_BACKEND, "wrong-backend", ERROR)           \
-    X(QUOTES_INSIDE, "quotes-inside", ERROR)           \
-    X(FOREIGN_TEXT, "foreign-text", ERROR)             \
-    X(ABORTS_IMPORT, "aborts-import", ERROR)           \
-    X(UNCHECKED_SEPARATOR, "unchecked-separator", WARNING) \
-    X(DROPPED_TEXT, "dropped-text", WARNING)           \
-    X(HUGE_NUMBER, "huge-number", WARNING)             \
-    X(REPEATED_OPTION, "repeated-option", WARNING)     \
-    X(IGNORED_ITEM, "ignored-item", WARNING)           \
+#define UF_FINDING_LIST(X)                                               \
+    X(UNKNOWN_OPTION, "unknown-option", ERROR)                           \
+    X(NEWER_OPTION, "newer-option", ERROR)                               \
+    X(WRONG_SEPARATOR, "wrong-separator", ERROR)                         \
+    X(EMPTY_ITEM, "empty-item", ERROR)                                   \
+    X(MISSING_VALUE, "missing-value", ERROR)                             \
+    X(WRONG_VALUE, "wrong-value", ERROR)                                 \
+    X(WRONG_BOOLEAN, "wrong-boolean", ERROR)                             \
+    X(WRONG_BACKEND, "wrong-backend", ERROR)                             \
+    X(QUOTES_INSIDE, "quotes-inside", ERROR)                             \
+    X(FOREIGN_TEXT, "foreign-text", ERROR)                               \
+    X(ABORTS_IMPORT, "aborts-import", ERROR)                             \
+    X(UNCHECKED_SEPARATOR, "unchecked-separator", WARNING)               \
+    X(DROPPED_TEXT, "dropped-text", WARNING)                             \
+    X(HUGE_NUMBER, "huge-number", WARNING)                               \
+    X(REPEATED_OPTION, "repeated-option", WARNING)                       \
+    X(IGNORED_ITEM, "ignored-item", WARNING)                             \
     X(THRESHOLD_WITHOUT_FRACTION, "threshold-without-fraction", WARNING) \
     X(EXPANDABLE_WITH_SPLIT, "expandable-with-max-split", WARNING)       \
-    X(ASYNC_IGNORES, "async-ignores-options", WARNING) \
-    X(SMALL_SPLIT, "small-max-split", WARNING)         \
-    X(ROUNDUP_INERT, "roundup-inert", WARNING)         \
-    X(ROUNDING_WITHOUT_SPLIT, "rounding-without-split", WARNING) \
-    X(THREADS_WITHOUT_REGISTER, "threads-without-register", WARNING) \
-    X(SET_TWICE, "set-twice", WARNING)                 \
-    X(OTHER_NAME_WINS, "other-name-wins", WARNING)     \
-    X(NAME_NOT_READ, "name-not-read", ERROR)           \
-    X(MISSPELT_VARIABLE, "misspelt-variable", ERROR)   \
-    X(HIP_NAME, "hip-name", NOTE)                      \
-    X(CACHING_OFF, "caching-off", WARNING)             \
-    X(NOT_EXPORTED, "not-exported", ERROR)             \
-    X(SHELL_CUTS, "shell-cuts", ERROR)                 \
-    X(SHELL_BLANKS, "shell-blanks", ERROR)             \
-    X(WRONG_SHELL, "wrong-shell", ERROR)               \
-    X(POWERSHELL_QUOTES, "powershell-quotes", ERROR)   \
-    X(YAML_BLANK, "yaml-blank", ERROR)                 \
-    X(LOST_AFTER_COMMAND, "lost-after-command", ERROR) \
-    X(TOO_LATE, "too-late", ERROR)                     \
-    X(BACKEND_TOO_LATE, "backend-too-late", ERROR)     \
-    X(AFTER_IMPORT, "after-import", NOTE)              \
-    X(RUN_TIME_HAZARD, "run-time-hazard", ERROR)       \
-    X(RESET_BY_CALL, "reset-by-call", WARNING)         \
-    X(FRACTION_AT_RUN_TIME, "fraction-at-run-time", WARNING) \
-    X(FRACTION_ARGUMENT, "fraction-argument", ERROR)   \
-    X(QUERY_NOT_SETTING, "query-not-setting", ERROR)   \
-    X(UNKNOWN_ATTRIBUTE, "unknown-attribute", ERROR)   \
-    X(EMPTY_CACHE_IN_LOOP, "empty-cache-in-loop", WARNING) \
-    X(EMPTY_FORMULA, "empty-formula", WARNING)         \
-    X(FROZEN_STATISTIC, "frozen-statistic", WARNING)   \
-    X(ZERO_STATISTIC, "zero-statistic", WARNING)       \
-    X(ASYNC_SNAPSHOT, "async-snapshot", WARNING)       \
+    X(ASYNC_IGNORES, "async-ignores-options", WARNING)                   \
+    X(SMALL_SPLIT, "small-max-split", WARNING)                           \
+    X(ROUNDUP_INERT, "roundup-inert", WARNING)                           \
+    X(ROUNDING_WITHOUT_SPLIT, "rounding-without-split", WARNING)         \
+    X(THREADS_WITHOUT_REGISTER, "threads-without-register", WARNING)     \
+    X(SET_TWICE, "set-twice", WARNING)                                   \
+    X(OTHER_NAME_WINS, "other-name-wins", WARNING)                       \
+    X(NAME_NOT_READ, "name-not-read", ERROR)                             \
+    X(MISSPELT_VARIABLE, "misspelt-variable", ERROR)                     \
+    X(HIP_NAME, "hip-name", NOTE)                                        \
+    X(CACHING_OFF, "caching-off", WARNING)                               \
+    X(NOT_EXPORTED, "not-exported", ERROR)                               \
+    X(SHELL_CUTS, "shell-cuts", ERROR)                                   \
+    X(SHELL_BLANKS, "shell-blanks", ERROR)                               \
+    X(WRONG_SHELL, "wrong-shell", ERROR)                                 \
+    X(POWERSHELL_QUOTES, "powershell-quotes", ERROR)                     \
+    X(YAML_BLANK, "yaml-blank", ERROR)                                   \
+    X(LOST_AFTER_COMMAND, "lost-after-command", ERROR)                   \
+    X(TOO_LATE, "too-late", ERROR)                                       \
+    X(BACKEND_TOO_LATE, "backend-too-late", ERROR)                       \
+    X(AFTER_IMPORT, "after-import", NOTE)                                \
+    X(RUN_TIME_HAZARD, "run-time-hazard", ERROR)                         \
+    X(RESET_BY_CALL, "reset-by-call", WARNING)                           \
+    X(FRACTION_AT_RUN_TIME, "fraction-at-run-time", WARNING)             \
+    X(FRACTION_ARGUMENT, "fraction-argument", ERROR)                     \
+    X(QUERY_NOT_SETTING, "query-not-setting", ERROR)                     \
+    X(UNKNOWN_ATTRIBUTE, "unknown-attribute", ERROR)                     \
+    X(EMPTY_CACHE_IN_LOOP, "empty-cache-in-loop", WARNING)               \
+    X(EMPTY_FORMULA, "empty-formula", WARNING)                           \
+    X(FROZEN_STATISTIC, "frozen-statistic", WARNING)                     \
+    X(ZERO_STATISTIC, "zero-statistic", WARNING)                         \
+    X(ASYNC_SNAPSHOT, "async-snapshot", WARNING)                         \
     X(GPU_RESET, "gpu-reset", WARNING)
 
 typedef enum uf_finding_id {

@@ -164,7 +164,7 @@ static uint32_t pick(const uf_search *search)
                        candidates[i].run.peak_reserved_bytes < least_bytes;
         least_bytes = is_less ? candidates[i].run.peak_reserved_bytes : least_bytes;
     }
-    double most_bytes = (double)least_bytes * (1.0 + UF_TUNE_MEMORY_SLACK);
+    double most_bytes = (double)least_bytes * (1.0 + UF_TUNE_RESERVED_SLACK);
     for (uint32_t i = 0; i < count; i++) {
         bool is_good = is_eligible(&candidates[i]) && candidates[i].run.stall_ms <= most_ms &&
                        (double)candidates[i].run.peak_reserved_bytes <= most_bytes;
@@ -209,7 +209,7 @@ static uint64_t smallest_proved(const uf_search *search, uint32_t *point)
 
 static uint64_t with_slack(uint64_t bytes)
 {
-    uint64_t above = bytes + (uint64_t)((double)bytes * UF_TUNE_MEMORY_SLACK);
+    uint64_t above = bytes + (uint64_t)((double)bytes * UF_TUNE_LIMIT_SLACK);
     return above / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
 }
 

@@ -28,11 +28,13 @@
 #define UF_TUNE_ALLOWANCE_BYTES (UINT64_C(768) << 20)
 #define UF_TUNE_SYNC_MS 1.0
 
-/* Memory that differs by less than 0.5 % counts as equal, and stalls that differ by less than 1 %,
- * or by less than 0.1 % of the time the recordings took. */
-#define UF_TUNE_MEMORY_SLACK 0.005
+/* What nobody would notice counts as equal: smallest limits that differ by less than 0.5 %,
+ * reserved memory that differs by less than 3 %, stalls that differ by less than 1 %, or by less
+ * than 0.5 % of the time that the recordings took. */
+#define UF_TUNE_LIMIT_SLACK 0.005
+#define UF_TUNE_RESERVED_SLACK 0.03
 #define UF_TUNE_STALL_SLACK 0.01
-#define UF_TUNE_TIME_SLACK 0.001
+#define UF_TUNE_TIME_SLACK 0.005
 
 typedef struct uf_tune_options {
     const char *conf;          /* today's settings; NULL = as recorded (of the first program) */

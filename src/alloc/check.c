@@ -28,6 +28,11 @@ static uf_status check_links(const uf_core *core, uint32_t index, uf_error *erro
         core->shelves[block->shelf] == NULL) {
         return broken(error, "a block has no size or no shelf", index);
     }
+    if (block->prev >= core->blocks.count || block->next >= core->blocks.count ||
+        block->uses >= (core->uses_count == 0 ? 1 : core->uses_count) ||
+        block->region >= (core->region_count == 0 ? 1 : core->region_count)) {
+        return broken(error, "a block's neighbour, region or use is out of range", index);
+    }
     if (block->next != UF_NO_BLOCK) {
         const uf_block *next = &blocks[block->next];
         if (next->life == UF_LIFE_UNUSED || next->prev != index) {

@@ -314,11 +314,11 @@ static uf_status play_start(uf_player *player)
 }
 
 /* Frees what a repetition left behind, so that the next one finds what this one found. */
-static uf_status end_repetition(uf_player *player, uint64_t first)
+static uf_status end_repetition(uf_player *player, const uf_steady *steady)
 {
     const uf_program *program = player->program;
     uf_status status = UF_OK;
-    for (uint64_t at = first; at < program->event_count && status == UF_OK; at++) {
+    for (uint64_t at = steady->first_event; at < steady->end_event && status == UF_OK; at++) {
         uint32_t op = program->ops[at], id = uf__op_id(op);
         if (uf__op_kind(op) != UF_OP_ALLOC || player->block_of_alloc[id] == UF_NO_BLOCK) {
             continue;
@@ -327,7 +327,7 @@ static uf_status end_repetition(uf_player *player, uint64_t first)
         player->block_of_alloc[id] = UF_NO_BLOCK;
         if (uf__core_is_waiting(&player->core, block, id)) {
             uf__core_complete(&player->core, block);
-        } else {
+        } else if (uf__core_block(&player->core, block)->life == UF_LIFE_ALLOCATED) {
             status = uf__core_free(&player->core, block);
         }
     }
@@ -343,35 +343,47 @@ static uint64_t next_random(uint64_t *state)
     return z ^ (z >> 31);
 }
 
+/* The pieces of the steady part once more, in the order given. */
+static uf_status play_pieces(uf_player *player, const uf_steady *steady, const uint32_t *order)
+{
+    uf_status status = end_repetition(player, steady);
+    for (uint32_t i = 0; i < steady->piece_count && status == UF_OK; i++) {
+        status =
+            play_range(player, steady->piece_firsts[order[i]], steady->piece_firsts[order[i] + 1]);
+    }
+    return status;
+}
+
+/* The recording up to the end of its steady part, that part again and again, and the rest. */
 static uf_status play_repetitions(uf_player *player)
 {
     const uf_program *program = player->program;
     const uf_replay_options *options = player->options;
     uf_steady steady;
     uf_status status = uf__steady_find(program, &steady);
-    if (status != UF_OK) {
-        return status;
+    if (status != UF_OK || steady.piece_count == 0) {
+        uf__steady_fini(&steady);
+        return status == UF_OK ? play_range(player, 0, program->event_count) : status;
     }
     player->result->steady_first_event = steady.first_event;
+    player->result->steady_end_event = steady.end_event;
     player->result->steady_piece_count = steady.piece_count;
-    player->total_count +=
-        (options->repeat_count - 1) * (program->event_count - steady.first_event);
+    player->total_count += (options->repeat_count - 1) * (steady.end_event - steady.first_event);
     uint64_t random_state = options->shuffle_seed;
     uint32_t *order = malloc((steady.piece_count + 1u) * sizeof *order);
-    status = order == NULL ? UF_ERROR_HOST_MEMORY : play_range(player, 0, program->event_count);
+    status = order == NULL ? UF_ERROR_HOST_MEMORY : play_range(player, 0, steady.end_event);
     for (uint32_t r = 1; r < options->repeat_count && status == UF_OK && !player->is_stopped; r++) {
         player->repetition = r;
-        status = end_repetition(player, steady.first_event);
         for (uint32_t i = 0; i < steady.piece_count; i++) {
             uint32_t j =
                 options->is_shuffled ? (uint32_t)(next_random(&random_state) % (i + 1)) : i;
             order[i] = order[j];
             order[j] = i;
         }
-        for (uint32_t i = 0; i < steady.piece_count && status == UF_OK; i++) {
-            status = play_range(player, steady.piece_firsts[order[i]],
-                                steady.piece_firsts[order[i] + 1]);
-        }
+        status = play_pieces(player, &steady, order);
+    }
+    if (status == UF_OK && !player->is_stopped) {
+        status = play_range(player, steady.end_event, program->event_count);
     }
     free(order);
     uf__steady_fini(&steady);

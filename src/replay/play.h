@@ -8,17 +8,26 @@
 #include "device/sim.h"
 #include "replay/program.h"
 
-/* The part of a program that repeats: from first_event to the end, in pieces. Piece n runs from
- * piece_firsts[n] to piece_firsts[n + 1]; the last bound is the end of the trace. */
+/* The part of a program that repeats: events [first_event, end_event), in pieces (images, steps,
+ * requests). Piece n runs from piece_firsts[n] to piece_firsts[n + 1]; the last bound is end_event.
+ *
+ *   live   |            peak
+ *   bytes  |    ______   /\      /\        /\
+ *          |   /      \_/  \_/\_/  \__/\_/  \_      base: the lowest level of the middle part
+ *          |  /load                            \ end
+ *               |<--------- steady -------->|
+ *               | piece | piece | piece     |
+ */
 typedef struct uf_steady {
-    uint64_t first_event;
-    uint64_t *piece_firsts;
-    uint32_t piece_count;
+    uint64_t first_event, end_event;
+    uint64_t *piece_firsts; /* piece_count + 1 */
+    uint32_t piece_count;   /* 0 = no part that repeats was found */
 } uf_steady;
 
-/* Finds the steady part: it starts where 99 % of what stays has been allocated and the rest is low,
- * and a piece ends where short-lived memory is down to 2 % of its peak after having been above 50
- * %. UF_ERROR_HOST_MEMORY or UF_OK. */
+/* Finds the steady part. The base is the least that is live between 25 % and 95 % of the events;
+ * the part begins where live bytes have come down to the base (and 5 % of the way to the peak) and
+ * stay above it, and a piece ends where they come down there again after having been 20 % up. What
+ * covers less than a tenth of the events is none. UF_ERROR_HOST_MEMORY or UF_OK. */
 uf_status uf__steady_find(const uf_program *program, uf_steady *steady) UF_MUST_USE;
 void uf__steady_fini(uf_steady *steady);
 

@@ -15,6 +15,9 @@ SPLIT = "train.split128"
 DIVISIONS = "zimage-1024.roundup4"
 COLLECTED = "zimage-mixed.split128-gc80.cap24GiB"
 REFUSED = "sdxl-mixed.default.cap14GiB"
+# Operation logs, for rules that no recording of a program shows.
+POOLS_LOG = "oplog:pools-1"
+SPLIT_LOG = "oplog:split64-1"
 
 FRONT_OLD = """    *front = (uf_block){.addr = rest->addr,
                         .size_bytes = front_bytes,
@@ -58,17 +61,17 @@ PRIVATE_NEW = """    uf_status status = release_class(core, pool, UF_CLASS_LARGE
         status = release_class(core, pool, UF_CLASS_SMALL);
 """
 
-SEARCH = "    uint32_t index = uf__freeset_at_least(&shelf->free, blocks, rounded_bytes, 0);\n"
+SEARCH = "    uint32_t index = uf__freeset_at_least(&shelf->cached, blocks, rounded_bytes, 0);\n"
 
 MUTATIONS = (
     Mutation("equal_sizes_are_served_highest_address_first", "alloc/core.c", [
         (SEARCH, SEARCH + """    if (index != UF_NO_BLOCK) {
-        index = uf__freeset_before(&shelf->free, blocks, blocks[index].size_bytes, UINT64_MAX);
+        index = uf__freeset_before(&shelf->cached, blocks, blocks[index].size_bytes, UINT64_MAX);
     }
 """)], [GRAPHS, RESNET]),
     Mutation("a_rest_of_exactly_1_mib_is_split_off", "alloc/core.c", [
         ("rest_bytes > UF_SMALL_MAX_BYTES", "rest_bytes >= UF_SMALL_MAX_BYTES")],
-        [GRAPHS, RESNET, STREAMS, SPLIT, COLLECTED, REFUSED]),
+        [RESNET]),
     Mutation("a_rest_of_512_kib_is_split_off", "alloc/core.c", [
         ("rest_bytes > UF_SMALL_MAX_BYTES", "rest_bytes > UF_SMALL_MAX_BYTES / 2")],
         [GRAPHS, RESNET]),
@@ -89,7 +92,7 @@ MUTATIONS = (
          "        block->requested_bytes = blocks[prev].requested_bytes;\n")], [GRAPHS, RESNET]),
     Mutation("the_rest_of_a_split_forgets_its_last_request", "alloc/core.c", [
         ("    rest->life = UF_LIFE_FREE;\n",
-         "    rest->life = UF_LIFE_FREE;\n    rest->requested_bytes = 0;\n")], [GRAPHS, RESNET]),
+         "    rest->life = UF_LIFE_FREE;\n    rest->requested_bytes = 0;\n")], [STREAMS]),
     Mutation("segments_are_rounded_to_1_mib", "alloc/rounding.h", [
         ("#define UF_ROUND_LARGE_BYTES UINT64_C(2097152)",
          "#define UF_ROUND_LARGE_BYTES UINT64_C(1048576)")], [GRAPHS, RESNET]),
@@ -110,9 +113,9 @@ MUTATIONS = (
     Mutation("large_regions_have_pages_of_2_mib", "alloc/region.c", [
         (": core->conf.large_segment_bytes;", ": UF_SMALL_SEGMENT_BYTES;")], [STREAMS_EXPANDABLE]),
     Mutation("a_flush_goes_small_before_large", "alloc/release.c", [(FLUSH_OLD, FLUSH_NEW)],
-             [GRAPHS, RESNET, REFUSED]),
+             [GRAPHS]),
     Mutation("a_private_pool_goes_large_before_small", "alloc/release.c", [
-        (PRIVATE_OLD, PRIVATE_NEW)], [GRAPHS, GRAPHS_EXPANDABLE]),
+        (PRIVATE_OLD, PRIVATE_NEW)], [POOLS_LOG]),
     Mutation("free_pages_are_unmapped_from_the_largest_down", "alloc/release.c", [
         ("status = uf__region_unmap_block(core, indices[i]);",
          "status = uf__region_unmap_block(core, indices[expandable_count - 1 - i]);")],
@@ -133,7 +136,7 @@ MUTATIONS = (
         ("return is_too_large ? UF_NO_BLOCK : index;", "return index;")], [SPLIT]),
     Mutation("oversize_release_is_left_out", "alloc/acquire.c", [
         ("if (core->conf.max_split_size_bytes != UF_UNLIMITED) {",
-         "if (core->conf.max_split_size_bytes == 1) {")], [COLLECTED]),
+         "if (core->conf.max_split_size_bytes == 1) {")], [SPLIT_LOG]),
     Mutation("a_retry_is_not_counted", "alloc/acquire.c", [
         ("        core->counters.num_alloc_retries++;\n", "")], [REFUSED]),
     Mutation("an_oom_event_shows_the_segment", "alloc/acquire.c", [

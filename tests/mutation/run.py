@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Breaks one rule of the allocator at a time and expects verify to notice.
 
-run.py --source ROOT --library LIBUNFRAG_TOOLS --cc CC [--only NAME] [--keep]
+run.py --source ROOT --library LIBUNFRAG_TOOLS --cc CC [--only NAME]
 
-A copy of src/ is built once into objects and linked with verify.c (readers of traces come from the
-library as it is). For each mutation the named text of one file is replaced, what depends on it is
+A copy of src/ is built once into objects and linked with verify.c, and with the driver of operation
+logs (readers of traces come from the library as it is). For each mutation the named text of one file is replaced, what depends on it is
 compiled again, and the recordings named are verified: unbroken they must be equal, broken at least
 one must not. A text that is no longer there, or there twice, is a failure: look what became of the
 rule, and change mutations.py.
@@ -22,6 +22,7 @@ import tempfile
 from mutations import MUTATIONS
 
 PARTS = ("base", "device", "alloc", "replay")
+OPLOG = ("core_model.c", "driver.c", "expect.c", "model.c", "oplog.c", "oplog_verify.c")
 FLAGS = ("-std=gnu11", "-O1", "-w", "-D_GNU_SOURCE", '-DUF_VERSION="0"')
 LIBRARIES = ("-ljansson", "-lz", "-llzma", "-lzstd", "-lm", "-lpthread", "-ldl")
 
@@ -34,8 +35,10 @@ class Bench:
         self.folder = folder
         self.source = os.path.join(folder, "src")
         shutil.copytree(os.path.join(options.source, "src"), self.source)
-        here = os.path.dirname(os.path.abspath(__file__))
-        self.files = {"verify.c": os.path.join(here, "verify.c")}
+        tests = os.path.join(options.source, "tests")
+        self.files = {"mutation/verify.c": os.path.join(tests, "mutation", "verify.c")}
+        for name in OPLOG:
+            self.files[f"oplog/{name}"] = os.path.join(tests, "oplog", name)
         for part in PARTS:
             for name in sorted(os.listdir(os.path.join(self.source, part))):
                 if name.endswith(".c"):
@@ -62,7 +65,8 @@ class Bench:
                     sys.exit(f"{done} does not compile:\n{text}")
             if name is not None:
                 command = [self.options.cc, *FLAGS, "-I" + os.path.join(self.options.source, "include"),
-                           "-I" + self.source, "-MMD", "-c", self.files[name], "-o",
+                           "-I" + self.source, "-I" + os.path.join(self.options.source, "tests"),
+                           "-MMD", "-c", self.files[name], "-o",
                            self.object(name)]
                 running.append((name, subprocess.Popen(
                     command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)))
@@ -76,23 +80,33 @@ class Bench:
                     found.append(name)
         return found
 
-    def link(self):
-        program = os.path.join(self.folder, "verify")
-        command = [self.options.cc, "-o", program, *map(self.object, self.files),
-                   self.options.library, *LIBRARIES]
+    def link(self, main):
+        """A program of the objects of `main` ("mutation" or "oplog") and of the sources."""
+        program = os.path.join(self.folder, main)
+        objects = [self.object(name) for name in self.files
+                   if name.startswith((main + "/", *(part + "/" for part in PARTS)))]
+        command = [self.options.cc, "-o", program, *objects, self.options.library, *LIBRARIES]
         subprocess.run(command, check=True)
         return program
 
     def verify(self, recordings):
         """The exit status, and what was said."""
-        arguments = [f"{name}={self.limits[name]}" for name in recordings]
-        try:
-            done = subprocess.run(
-                [self.link(), os.path.join(self.options.source, "data"), *arguments],
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
-        except subprocess.TimeoutExpired:
-            return -1, "no end"
-        return done.returncode, done.stdout.strip()
+        data = os.path.join(self.options.source, "data")
+        logs = os.path.join(self.options.source, "tests", "data", "oplogs")
+        plain = [f"{name}={self.limits[name]}" for name in recordings if ":" not in name]
+        commands = [[self.link("mutation"), data, *plain]] if plain else []
+        for name in recordings:
+            if name.startswith("oplog:"):
+                commands.append([self.link("oplog"), os.path.join(logs, name[len("oplog:"):])])
+        for command in commands:
+            try:
+                done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                      text=True, timeout=120, check=False)
+            except subprocess.TimeoutExpired:
+                return -1, "no end"
+            if done.returncode != 0:
+                return done.returncode, done.stdout.strip()
+        return 0, ""
 
     def mutate(self, mutation):
         """Edits the copy; returns what was there, or None and a reason."""
@@ -115,13 +129,16 @@ def judge(bench, mutation):
         print(f"FAILED {mutation.name}: the rule was not found: {kept}")
         return False
     names = bench.dependents(path)
+    for name in names:
+        os.rename(bench.object(name), bench.object(name) + ".kept")
     bench.compile(names)
     status, text = bench.verify(mutation.recordings)
     with open(path, "w", encoding="utf-8") as file:
         file.write(kept)
-    bench.compile(names)
+    for name in names:
+        os.rename(bench.object(name) + ".kept", bench.object(name))
     if status == 1:
-        print(f"ok     {mutation.name}: {text}")
+        print(f"ok     {mutation.name}: {' '.join(text.split())[:200]}")
         return True
     what = "nobody noticed" if status == 0 else f"verify ended with {status}"
     print(f"FAILED {mutation.name}: {what} ({', '.join(mutation.recordings)}) {text}")
@@ -134,7 +151,6 @@ def main():
     parser.add_argument("--library", required=True)
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--only", help="one mutation by name")
-    parser.add_argument("--keep", action="store_true", help="go on with recordings after one differs")
     options = parser.parse_args()
     chosen = [m for m in MUTATIONS if options.only in (None, m.name)]
     with tempfile.TemporaryDirectory(prefix="unfrag-mutation-") as folder:

@@ -24,7 +24,8 @@ static int compare_stats(const char *name, json_t *recorded, const uf_stats *sta
 {
     const char *key;
     json_t *value;
-    json_object_foreach (recorded, key, value) {
+    json_object_foreach(recorded, key, value)
+    {
         int64_t got, expected = json_integer_value(value);
         if (!uf_stats_find(stats, key, &got)) {
             return unreadable(name, key);

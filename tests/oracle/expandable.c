@@ -126,6 +126,9 @@ oracle_block *oracle_expandable_alloc(oracle *o, const oracle_request *request)
     }
     while (candidate->size_bytes < wanted) {
         oracle_block *next = oracle_block_next(o, candidate);
+        if (next == NULL) {
+            return NULL; /* larger than the whole reservation, on a card without end */
+        }
         if (!map(o, next, min_u64(wanted - candidate->size_bytes, next->size_bytes))) {
             return NULL;
         }

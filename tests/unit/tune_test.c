@@ -131,7 +131,7 @@ START_TEST(the_best_needs_no_more_than_today_and_hardly_more_than_any)
         ck_assert_uint_le(best_bytes, result.entries[result.baseline].smallest.limit_bytes);
         for (uint32_t i = 0; i < result.entry_count; i++) {
             double other = (double)result.entries[i].smallest.limit_bytes;
-            ck_assert((double)best_bytes <= other * (1.0 + UF_TUNE_MEMORY_SLACK));
+            ck_assert((double)best_bytes <= other * (1.0 + UF_TUNE_LIMIT_SLACK));
             ck_assert(!result.entries[i].is_hazardous || i != result.best);
         }
         ck_assert_uint_eq(result.tried_count + result.skipped_count, result.grid.count);
