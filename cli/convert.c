@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -190,11 +191,13 @@ static cli_exit open_and_convert(const convert_options *options, const cli_input
     if (uf__output_open(&output, options->output, options->is_forced, &error) == UF_OK) {
         return convert(options, input, &output);
     }
-    cli_exit code = cli_fail_output("convert", &error);
-    if (error.status == UF_ERROR_INVALID_ARGUMENT && !options->is_forced) {
-        fputs("unfrag convert: --force replaces a file\n", stderr);
+    struct stat found;
+    bool is_file = stat(options->output, &found) == 0 && !S_ISDIR(found.st_mode);
+    if (error.status == UF_ERROR_INVALID_ARGUMENT && !options->is_forced && is_file) {
+        uf__error_set(&error, UF_ERROR_INVALID_ARGUMENT, "%s exists; --force replaces it",
+                      options->output);
     }
-    return code;
+    return cli_fail_output("convert", &error);
 }
 
 cli_exit cli_convert(int argc, char **argv)

@@ -125,7 +125,8 @@ static uf_status read_conf(const char *text, bool must_be_valid, explain_work *w
         uf__conf_init(&work->conf);
         uf_status status =
             uf__conf_read(&work->conf, text, &reading, &report, i == 0 ? error : NULL);
-        if (status == UF_OK) {
+        /* Old releases took nonsense and ignored it: that is no setting. */
+        if (status == UF_OK && (i == 0 || report.named != 0)) {
             work->named = report.named;
             work->has_conf = true;
             return UF_OK;
@@ -143,6 +144,7 @@ static uf_status read_snapshot(const explain_options *options, explain_work *wor
         return status;
     }
     status = cli_input_read(&input, false, &work->trace, error);
+    uint64_t limit_bytes = input.limit_bytes;
     cli_input_fini(&input);
     if (status != UF_OK) {
         return status;
@@ -152,6 +154,7 @@ static uf_status read_snapshot(const explain_options *options, explain_work *wor
     work->has_state =
         (has_device && uf__snapshot_examine(work->trace, worst->message.device, &work->state)) ||
         uf__snapshot_examine(work->trace, -1, &work->state);
+    work->state.limit_bytes = limit_bytes;
     const uf_trace_settings *settings = &work->trace->settings;
     if (options->conf == NULL && settings->has_conf) {
         status = read_conf(uf_trace_string(work->trace, settings->conf), false, work, error);

@@ -21,6 +21,7 @@ static const cli_verb verbs[] = {
     {"explain", "from an out-of-memory message to its cause and cure", cli_explain},
     {"replay", "play a recording again, exactly or under other settings", cli_replay},
     {"tune", "find the best settings and the smallest card, with proof", cli_tune},
+    {"check", "say what settings really do, in a string, files, the environment", cli_check},
     {"convert", "convert a recording between trace formats", cli_convert},
 };
 
@@ -36,7 +37,7 @@ static void print_usage(FILE *stream)
         fprintf(stream, "  %-10s %s\n", verbs[i].name, verbs[i].summary);
     }
     fputs(
-        "\n'unfrag VERB --help' lists a verb's options; 'man unfrag' tells more.\n"
+        "\n'unfrag help VERB' lists a verb's options; 'man unfrag' tells more.\n"
         "INPUT is a file, - for standard input, or @NAME for a recording that comes with unfrag.\n"
         "Exit code: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 environment, 5 internal.\n",
         stream);
@@ -74,7 +75,27 @@ static cli_exit run_verb(const cli_verb *verb, int argc, char **argv)
     char name[64];
     snprintf(name, sizeof name, "unfrag %s", verb->name);
     argv[0] = name;
+    char help[] = "--help";
+    if (argc > 1 && strcmp(argv[1], "-h") == 0) {
+        argv[1] = help;
+    }
     return verb->run(argc, argv);
+}
+
+/* unfrag help [VERB] */
+static cli_exit run_help(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stdout);
+        return CLI_EXIT_DONE;
+    }
+    const cli_verb *verb = find_verb(argv[1]);
+    if (verb == NULL) {
+        return unknown_verb(argv[1]);
+    }
+    char help[] = "--help";
+    char *words[] = {argv[0], help, NULL};
+    return run_verb(verb, 2, words);
 }
 
 static cli_exit run(int argc, char **argv)
@@ -91,6 +112,9 @@ static cli_exit run(int argc, char **argv)
     if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         printf("%s\n", argp_program_version);
         return CLI_EXIT_DONE;
+    }
+    if (strcmp(name, "help") == 0) {
+        return run_help(argc - 1, argv + 1);
     }
     const cli_verb *verb = find_verb(name);
     return verb != NULL ? run_verb(verb, argc - 1, argv + 1) : unknown_verb(name);

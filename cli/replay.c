@@ -167,14 +167,15 @@ static uf_status refuse_async(const char *where, uf_error *error)
 static uf_status find_limit(replay_view *view, uf_error *error)
 {
     const uf_replay_options *run = &view->run;
-    const char *text = run->conf != NULL ? run->conf : uf_program_conf(view->program);
+    bool has_own_row = run->conf == NULL || view->options->is_compare;
+    const char *text = has_own_row ? uf_program_conf(view->program) : run->conf;
     uf_conf conf;
     view->limit_bytes = run->limit_bytes;
     if (!read_conf(text, &conf, error)) {
         return UF_OK; /* the recording's own string, and PyTorch took it */
     }
     if (conf.is_async_backend) {
-        return refuse_async("the settings it was recorded with", error);
+        return refuse_async(view->options->input, error);
     }
     uint64_t total_bytes = run->total_bytes != 0  ? run->total_bytes
                            : run->card_bytes != 0 ? run->card_bytes
@@ -254,6 +255,7 @@ static void take_followed_figures(replay_view *view)
     uint64_t end_reserved_bytes = (uint64_t)followed->stats.reserved_bytes.all.current;
     if (result->has_oom || result->end_reserved_bytes != end_reserved_bytes) {
         (void)!uf_fragmentation_compute(&followed->stats, 0, 0.0, &result->fragmentation, NULL);
+        result->group_count = 0; /* they are the run's */
     }
     result->stats = followed->stats;
     result->peak_active_bytes = (uint64_t)followed->stats.active_bytes.all.peak;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * `unfrag replay --compare`: the same recording under four common settings, a row for each. */
+ * `unfrag replay --compare`: the same recording under four common settings, its own and those
+ * of --conf, a row for each. */
 #ifndef CLI_REPLAY_COMPARE_H
 #define CLI_REPLAY_COMPARE_H
 

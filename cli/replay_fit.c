@@ -27,14 +27,14 @@ bool replay_fit_is_tight(const replay_view *view, const uf_replay_result *result
 static void print_tight(const replay_view *view)
 {
     uint64_t card_bytes = view->options->card_bytes;
-    size_text left, context;
+    size_text left;
     if (!replay_fit_is_tight(view, &view->result)) {
         return;
     }
     printf("It is tight: %s of the card are left, and CUDA's context and libraries take about\n"
-           "%s, which a replay does not subtract. This does:\n    ",
+           "%" PRIu64 " MiB, which a replay does not subtract. This does: ",
            SIZE(left, card_bytes - view->result.peak_reserved_bytes),
-           SIZE(context, replay_context_bytes));
+           replay_context_bytes / UF_MIB);
     replay_print_tune(card_bytes, view->options->limit_bytes, view->options->input);
     printf("\n");
 }
@@ -48,11 +48,11 @@ typedef struct bound {
 static bound find_bound(const replay_view *view)
 {
     const uf_oom *oom = &view->result.first_oom;
-    bool is_limit = view->limit_bytes != 0 &&
-                    oom->reserved_bytes + oom->segment_bytes > view->limit_bytes;
+    bool is_limit =
+        view->limit_bytes != 0 && oom->reserved_bytes + oom->segment_bytes > view->limit_bytes;
     bool has_card = view->run.card_bytes != 0;
-    bound found = {"card", has_card ? view->run.card_bytes
-                                    : oom->reserved_bytes + oom->device_free_bytes};
+    bound found = {"card",
+                   has_card ? view->run.card_bytes : oom->reserved_bytes + oom->device_free_bytes};
     if (is_limit && (!has_card || view->limit_bytes <= found.bytes)) {
         found = (bound){"limit", view->limit_bytes};
     }
@@ -130,8 +130,7 @@ void replay_fit_print(const replay_view *view)
         print_oom(view);
         if (view->run.on_oom == UF_ON_OOM_SKIP) {
             printf("in all         %s request%s failed\n",
-                   cli_count_format(failures, result->oom_count),
-                   replay_plural(result->oom_count));
+                   cli_count_format(failures, result->oom_count), replay_plural(result->oom_count));
         }
         printf("\nTry: ");
         replay_print_tune(view->run.card_bytes, view->run.limit_bytes, view->options->input);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The answer of a what-if replay in words: it fits, how much is left, or why it does not and what to
- * try next. */
+ * The answer of a what-if replay in words: it fits, how much is left, or why it does not and what
+ * to try next. */
 #ifndef CLI_REPLAY_FIT_H
 #define CLI_REPLAY_FIT_H
 

@@ -69,6 +69,12 @@ static void write_oom(cli_json *json, const replay_view *view)
     cli_json_object_end(json);
 }
 
+void replay_bounds_json(cli_json *json, uint64_t card_bytes, uint64_t limit_bytes)
+{
+    write_bound(json, "limit_bytes", limit_bytes);
+    write_bound(json, "card_bytes", card_bytes);
+}
+
 void replay_exact_json(cli_json *json, const replay_view *view)
 {
     const uf_program_report *followed = view->followed;
@@ -89,8 +95,7 @@ static void write_played(cli_json *json, const replay_view *view)
     cli_json_int64(json, "device", view->trace->devices[view->device_position].device);
     cli_json_string(json, "policy", "torch");
     cli_json_string(json, "conf", conf);
-    write_bound(json, "limit_bytes", view->limit_bytes);
-    write_bound(json, "card_bytes", view->run.card_bytes);
+    replay_bounds_json(json, view->run.card_bytes, view->limit_bytes);
     replay_exact_json(json, view);
 }
 

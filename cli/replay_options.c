@@ -34,16 +34,19 @@ static const struct argp_option option_list[] = {
      "Settings as in PYTORCH_CUDA_ALLOC_CONF, such as max_split_size_mb:128; without it, those of "
      "the recording",
      1},
-    {"policy", KEY_POLICY, "NAME", 0, "The allocator's policy: torch (PyTorch's own, the default)",
-     1},
+    {"policy", KEY_POLICY, "NAME", 0,
+     "The allocator's policy: torch, which is PyTorch's own and the default", 1},
     {"limit", KEY_LIMIT, "SIZE", 0,
      "Memory limit, as set by set_per_process_memory_fraction; 90% is of the card", 1},
     {"card", KEY_CARD, "SIZE", 0,
-     "What the driver can hand out: a size, or a card's name such as \"RTX 3060\"", 1},
+     "What the driver can hand out, all of it to PyTorch: a size, or a card's name such as \"RTX "
+     "3060\"",
+     1},
     {"total", KEY_TOTAL, "SIZE", 0, "The device's nominal memory, if not that of the recording", 1},
     {"on-oom", KEY_ON_OOM, "WHAT", 0, "When a request fails: stop (default), or skip it and go on",
      1},
-    {"compare", KEY_COMPARE, NULL, 0, "One row for each of four common settings", 1},
+    {"compare", KEY_COMPARE, NULL, 0,
+     "One row for each of four common settings, the recording's and those of --conf", 1},
     {NULL, 0, NULL, 0, "Part of the recording:", 2},
     {"device", KEY_DEVICE, "N", 0, "The device to replay, if the recording has several", 2},
     {"from", KEY_FROM, "N", 0, "Report from this event on (numbers start at 0)", 2},
@@ -93,6 +96,18 @@ static int choose(struct argp_state *state, const char *option, const char *text
         argp_error(state, "%s knows '%s' and '%s', not '%s'", option, first, second, text);
     }
     return 1;
+}
+
+/* The name of what is planned is understood, so that it can be answered, but not offered. */
+static replay_policy choose_policy(struct argp_state *state, const char *text)
+{
+    if (strcmp(text, "unfrag") == 0) {
+        return REPLAY_UNFRAG;
+    }
+    if (strcmp(text, "torch") != 0) {
+        argp_error(state, "--policy knows 'torch', not '%s'", text);
+    }
+    return REPLAY_TORCH;
 }
 
 /* The options that choose a part of the recording. */
@@ -149,7 +164,7 @@ static error_t parse_what_if(int key, char *text, struct argp_state *state)
     replay_options *options = parse->options;
     switch (key) {
     case KEY_POLICY:
-        options->policy = (replay_policy)choose(state, "--policy", text, "torch", "unfrag");
+        options->policy = choose_policy(state, text);
         return 0;
     case KEY_CONF:
         options->conf = text;
@@ -217,9 +232,6 @@ static void check_together(struct argp_state *state)
     }
     if (options->is_compare && (options->is_verify || options->is_summary)) {
         argp_error(state, "--compare prints a table of its own: no --verify or --summary with it");
-    }
-    if (options->is_compare && options->conf != NULL) {
-        argp_error(state, "--compare chooses the settings itself: no --conf with it");
     }
 }
 

@@ -37,15 +37,17 @@ void replay_print_inexact(const replay_view *view)
     if (!replay_is_inexact(view) || followed->contradiction_count > 0) {
         return;
     }
+    printf("NOT EXACT      ");
     if (followed->difference.event == UF_EVENT_NONE) {
-        printf("NOT EXACT      in the final state: %s", followed->difference.text);
+        printf("in the final state");
+    } else if (followed->events_equal == 0) {
+        printf("from the first event on");
     } else {
-        printf("NOT EXACT      after event %s: %s", cli_count_format(event, followed->events_equal),
-               followed->difference.text);
+        printf("after event %s", cli_count_format(event, followed->events_equal - 1));
     }
-    printf("%s\n", is_limit_unknown(view)
-                       ? "; recorded under a limit? repeat with --limit SIZE"
-                       : "");
+    printf(": %s", followed->difference.text);
+    printf("%s\n",
+           is_limit_unknown(view) ? "; recorded under a limit? repeat with --limit SIZE" : "");
 }
 
 static void print_memory(const replay_view *view)
@@ -63,7 +65,7 @@ static void print_memory(const replay_view *view)
     }
     if (view->limit_bytes != 0) {
         printf("%slimit %s%s", separator, SIZE(limit, view->limit_bytes),
-               view->is_limit_recorded       ? " (as recorded)"
+               view->is_limit_recorded      ? " (as recorded)"
                : view->run.limit_bytes == 0 ? " (by the settings)"
                                             : "");
     }
@@ -108,7 +110,7 @@ static void print_waste(const replay_view *view)
     } else if (result->has_oom) {
         printf("without the requests that failed\n");
     } else if (view->options->is_verify && !view->followed->is_equal) {
-        printf("of the model, which goes another way\n");
+        printf("until the first difference\n");
     } else {
         printf("%.1f %% over peak live\n", replay_waste_percent(result));
     }
@@ -122,7 +124,8 @@ static void print_peaks(const replay_view *view)
     count_text calls, syncs, retries;
     printf("\n");
     printf("peak live      %10s   the floor: what the program itself held at once (%s)\n",
-           SIZE(live, result->peak_live_bytes), is_part ? "in this part" : "of the whole recording");
+           SIZE(live, result->peak_live_bytes),
+           is_part ? "in this part" : "of the whole recording");
     printf("peak active    %10s   with rounding, and blocks that wait for other streams\n",
            SIZE(active, result->peak_active_bytes));
     printf("peak reserved  %10s   ", SIZE(reserved, result->peak_reserved_bytes));
@@ -159,7 +162,8 @@ static void print_range(const replay_view *view)
         printf("failed         %10s   request%s, as recorded\n",
                cli_count_format(recorded, result->oom_count), replay_plural(result->oom_count));
     } else if (result->recorded_oom_count > 0 && !view->options->is_verify) {
-        printf("note           %s request%s failed when this was recorded; counted, not replayed: the\n"
+        printf("note           %s request%s failed when this was recorded; counted, not replayed: "
+               "the\n"
                "               program took another way after that\n",
                cli_count_format(recorded, result->recorded_oom_count),
                replay_plural(result->recorded_oom_count));

@@ -24,8 +24,8 @@ typedef struct replay_view {
     uint32_t device_position;          /* in trace->devices */
     uf_replay_options run;             /* what was played under */
     bool is_limit_recorded;            /* run.limit_bytes is the recording's own */
-    uint64_t limit_bytes;              /* in force: the run's, or what its settings make; 0 = none */
-    uint64_t recorded_peak_bytes;      /* of reserved bytes, by the recording's own events */
+    uint64_t limit_bytes;         /* in force: the run's, or what its settings make; 0 = none */
+    uint64_t recorded_peak_bytes; /* of reserved bytes, by the recording's own events */
     uf_replay_result result;
     const replay_recorded *recorded; /* statistics to compare with, if is_there */
     replay_stats_comparison comparison;
@@ -39,6 +39,9 @@ typedef struct replay_view {
 /* Prints the report to stdout. Returns false if it could not be formed (host memory). */
 bool replay_report_text(const replay_view *view);
 bool replay_report_json(const replay_view *view);
+
+/* Writes "limit_bytes" and "card_bytes"; 0 = none, written as null. */
+void replay_bounds_json(cli_json *json, uint64_t card_bytes, uint64_t limit_bytes);
 
 /* Writes "is_exact" and "exact_until_event". */
 void replay_exact_json(cli_json *json, const replay_view *view);

@@ -203,9 +203,11 @@ static void print_reason(const char *what, uint64_t bytes, const char *why)
 /* Whether a program fits a card is a question about its history. */
 static void print_no_verdict(void)
 {
-    printf("\nno verdict: no history is recorded, so there is nothing to replay on a card. Record one:\n"
+    printf("\nno verdict: no history is recorded, so there is nothing to replay on a card. Record "
+           "one:\n"
            "    torch.cuda.memory._record_memory_history(max_entries=5_000_000)\n"
-           "before the part that matters, then torch.cuda.memory._dump_snapshot(\"snapshot.pickle\").\n");
+           "before the part that matters, then "
+           "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\").\n");
 }
 
 static bool print_text(const uf_trace *trace, const char *input, const state_rows *state)

@@ -9,7 +9,8 @@
 #include <unfrag/status.h>
 
 /* Reads the value of an option such as --limit. whole_bytes is what a percentage is of; 0 = not
- * known, a percentage is then refused. Zero bytes are refused, too. Returns UF_OK or
+ * known, a percentage is then refused. Zero bytes are refused, too, and less
+ * than 1 MiB as --card, --limit or --total. Returns UF_OK or
  * UF_ERROR_INVALID_ARGUMENT; the error names the option. *bytes is untouched on failure. */
 uf_status cli_size_option(const char *option, const char *text, uint64_t whole_bytes,
                           uint64_t *bytes, uf_error *error) UF_MUST_USE;

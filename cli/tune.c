@@ -90,7 +90,7 @@ cli_exit cli_tune(int argc, char **argv)
         return code;
     }
     tune_input *inputs = calloc(options.input_count, sizeof *inputs);
-    const uf_program **programs = calloc(options.input_count, sizeof *programs);
+    const uf_program **programs = calloc(options.input_count, sizeof(uf_program *));
     if (inputs != NULL && programs != NULL) {
         code = tune(&options, inputs, programs);
     } else {

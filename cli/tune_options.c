@@ -125,7 +125,7 @@ static void add_input(struct argp_state *state, const char *text)
     options->inputs[options->input_count++] = text;
 }
 
-static error_t parse_size_option(int key, char *text, parse_state *parse)
+static error_t parse_size_option(int key, const char *text, parse_state *parse)
 {
     switch (key) {
     case KEY_LIMIT:

@@ -15,6 +15,9 @@ typedef char count_text[CLI_COUNT_TEXT_CAPACITY];
 
 #define SIZE(buffer, bytes) uf__size_format(buffer, sizeof(buffer), bytes)
 
+/* Columns of a settings string in the table. */
+enum { NAME_WIDTH = 34 };
+
 /* A popular setting is named beside the best if it needs at most this much more. */
 #define ALTERNATIVE_SHARE 1.03
 
@@ -190,7 +193,7 @@ static void print_gain(const report *of)
         return;
     }
     if (!today->is_complete) {
-        printf("gain   it fits; today's settings do not: ");
+        printf("gain   it fits; today's settings do not:\n       ");
         print_failure(of, today);
         printf("\n");
     }
@@ -244,12 +247,37 @@ static const char *fit_text(const uf_probe_run *run)
     return run->is_complete ? "yes" : run->is_undefined ? "undefined" : run->has_run ? "no" : "-";
 }
 
+/* How much of a settings string goes on one line: all, or up to the last comma that fits. */
+static size_t line_length(const char *conf, size_t width)
+{
+    size_t length = strlen(conf), best = 0;
+    for (size_t i = 0; i + 1 < length && length > width && (i < width || best == 0); i++) {
+        best = conf[i] == ',' ? i + 1 : best;
+    }
+    return best != 0 ? best : length;
+}
+
+/* Begins a row; a long name takes several, of which the last one gets the figures. */
+static void add_name(cli_table *table, const report *of, const uf_tune_entry *entry)
+{
+    const char *name = name_of(of, entry), *mark = entry == of->best ? "* " : "  ";
+    size_t length = line_length(name, NAME_WIDTH);
+    while (name[length] != '\0') {
+        cli_table_row(table);
+        cli_table_cell(table, "%s%.*s", mark, (int)length, name);
+        name += length;
+        mark = "    ";
+        length = line_length(name, NAME_WIDTH - 2);
+    }
+    cli_table_row(table);
+    cli_table_cell(table, "%s%s%s%s", mark, name, entry == of->today ? " (today)" : "",
+                   entry->is_hazardous ? " (hazardous)" : "");
+}
+
 static void add_row(cli_table *table, const report *of, const uf_tune_entry *entry)
 {
     const uf_smallest *smallest = &entry->smallest;
-    cli_table_row(table);
-    cli_table_cell(table, "%s%s%s%s", name_of(of, entry), entry == of->best ? " *" : "",
-                   entry == of->today ? " (today)" : "", entry->is_hazardous ? " (hazardous)" : "");
+    add_name(table, of, entry);
     if (has_place(of)) {
         cli_table_cell(table, "%s", fit_text(&entry->run));
     }
@@ -280,11 +308,11 @@ static bool print_table(const report *of)
         return true;
     }
     cli_table *table = cli_table_create();
-    cli_table_column(table, "settings", CLI_LEFT);
+    cli_table_column(table, "  settings", CLI_LEFT);
     if (has_place(of)) {
         cli_table_column(table, "fits", CLI_LEFT);
     }
-    cli_table_column(table, "smallest limit", CLI_RIGHT);
+    cli_table_column(table, "needs", CLI_RIGHT);
     cli_table_column(table, "x floor", CLI_RIGHT);
     cli_table_column(table, "card", CLI_RIGHT);
     cli_table_column(table, "unlimited", CLI_RIGHT);
@@ -298,9 +326,13 @@ static bool print_table(const report *of)
     bool is_printed = cli_table_print(table, stdout);
     cli_table_destroy(table);
     size_text floor;
-    printf("\nThe floor, %s, is what the program held at once. Retries, time and waits are %s.\n",
-           SIZE(floor, of->result->peak_live_bytes),
-           has_place(of) ? "at the place asked for" : "at each setting's smallest limit");
+    printf(
+        "\nNeeds is the smallest limit under which the recording completes; the floor, %s, is "
+        "what\n"
+        "the program held at once. Retries, time in the driver and waits for the device are those\n"
+        "%s.\n",
+        SIZE(floor, of->result->peak_live_bytes),
+        has_place(of) ? "at the place asked for" : "at each setting's smallest limit");
     return is_printed;
 }
 
@@ -494,7 +526,7 @@ bool tune_report_text(const tune_options *options, const tune_input *inputs,
     count_text events;
     printf("\nTried %" PRIu32 " settings in %" PRIu64
            " replays, %s events in %.1f s (%.1f million a "
-           "second); %" PRIu32 " more were decided without.\n",
+           "second);\n%" PRIu32 " more were decided without a replay.\n",
            result->tried_count, result->replay_count, cli_count_format(events, result->event_count),
            result->seconds,
            result->seconds > 0.0 ? (double)result->event_count / result->seconds / 1e6 : 0.0,

@@ -15,6 +15,7 @@ typedef struct cli_verb {
     cli_verb_run *run;
 } cli_verb;
 
+cli_verb_run cli_check;
 cli_verb_run cli_convert;
 cli_verb_run cli_explain;
 cli_verb_run cli_replay;

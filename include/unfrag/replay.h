@@ -26,7 +26,7 @@ extern "C" {
  * replay it at once. It borrows the trace until destroyed. */
 typedef struct uf_program uf_program;
 
-/* How the trace was recorded. Zero means unknown or default. */
+/* How the trace was recorded. Zero means unknown or default, but for num_alloc_retries. */
 typedef struct uf_program_options {
     size_t struct_size_bytes;
     uint32_t device;      /* position in uf_trace.devices */
@@ -36,6 +36,10 @@ typedef struct uf_program_options {
     /* num_alloc_retries of the recorded statistics decides between readings that the events leave
      * open (a flush by empty_cache, or by the allocation after it); -1 = unknown. */
     int64_t num_alloc_retries;
+    /* Called now and then while the recording is followed; return false to stop
+     * (UF_ERROR_INTERRUPTED). total is 0: how long it takes is not known. */
+    bool (*progress)(void *context, uint64_t done, uint64_t total);
+    void *progress_context;
 } uf_program_options;
 
 typedef enum uf_difference_kind {
@@ -59,6 +63,8 @@ typedef struct uf_program_report {
     bool is_equal;               /* all events, final segments and blocks */
     uf_difference difference;    /* the first one */
     bool has_lost_beginning;     /* the trace starts mid-life: the start state was rebuilt */
+    bool has_given_up;           /* the search for private pools took too long: the difference may
+                                    be one it would have explained */
     uint64_t unexplained_events; /* events on memory that the start state does not explain */
     uint64_t start_segment_count, start_block_count; /* rebuilt */
     uint64_t final_segment_count, final_block_count;
@@ -77,7 +83,8 @@ typedef struct uf_program_report {
 
 /* Makes a program. options may be NULL. Returns UF_OK, also for traces that the model cannot follow
  * or that contradict themselves (see the report); UF_ERROR_CONF; UF_ERROR_INVALID_ARGUMENT (no such
- * device); UF_ERROR_UNSUPPORTED (over 2^28 allocations or 65535 streams); UF_ERROR_HOST_MEMORY.
+ * device); UF_ERROR_UNSUPPORTED (over 2^28 allocations or 65535 streams); UF_ERROR_INTERRUPTED;
+ * UF_ERROR_HOST_MEMORY.
  * *program is owned by the caller (uf_program_destroy). Thread-safe. Since 0.1. */
 UF_API uf_status uf_program_create(const uf_trace *trace, const uf_program_options *options,
                                    uf_program **program, uf_error *error) UF_MUST_USE;

@@ -16,12 +16,13 @@
 
 /* The environment at one point of a source. */
 typedef struct environment {
-    const uf_setup *set[UF_VARIABLE_COUNT];  /* NULL: not set */
-    bool is_fresh[UF_VARIABLE_COUNT];        /* no program has started since */
+    const uf_setup *set[UF_VARIABLE_COUNT]; /* NULL: not set */
+    bool is_fresh[UF_VARIABLE_COUNT];       /* no program has started since */
     bool is_exported[UF_VARIABLE_COUNT];
-    const uf_setup *said_precedence;
-    uf_conf conf;            /* of the running program, for its calls */
-    const uf_setup *init;    /* what it was set by */
+    const char *overridden[UF_VARIABLE_COUNT]; /* lines that set it before, for nothing */
+    const uf_setup *told[UF_VARIABLE_COUNT];   /* that another name wins over it */
+    uf_conf conf;                              /* of the running program, for its calls */
+    const uf_setup *init;                      /* what it was set by */
     bool had_call;
 } environment;
 
@@ -29,8 +30,7 @@ uf_status uf__check_init(uf_check *check, const char *version, uf_error *error)
 {
     memset(check, 0, sizeof *check);
     uf__conf_init(&check->effective);
-    uf_status status =
-        uf__conf_release_find(version, &check->grammar, &check->release, error);
+    uf_status status = uf__conf_release_find(version, &check->grammar, &check->release, error);
     if (status == UF_OK) {
         snprintf(check->version, sizeof check->version, "%u.%u", check->release / 100u,
                  check->release % 100u);
@@ -48,8 +48,7 @@ void uf__check_fini(uf_check *check)
 
 static uint32_t add_source(uf_check *check, const char *name)
 {
-    const char **names =
-        realloc(check->source_names, (check->source_count + 1) * sizeof *names);
+    const char **names = realloc(check->source_names, (check->source_count + 1) * sizeof *names);
     if (names == NULL) {
         check->findings.has_failed = true;
         return 0;
@@ -182,6 +181,11 @@ static bool says_not_read(uf_check *check, const uf_setup *setup)
             renamed(check, setup, "PYTORCH_CUDA_ALLOC_CONF"));
         return true;
     }
+    return false;
+}
+
+static void note_hip(uf_check *check, const uf_setup *setup)
+{
     if (setup->variable == UF_VARIABLE_HIP) {
         say(check, UF_FINDING_HIP_NAME, setup,
             rank_of(check, UF_VARIABLE_GENERIC) < 0
@@ -190,7 +194,6 @@ static bool says_not_read(uf_check *check, const uf_setup *setup)
                   "and ignores those of CUDA, such as backend and per_process_memory_fraction",
             NULL);
     }
-    return false;
 }
 
 static bool says_caching_off(uf_check *check, const uf_setup *setup)
@@ -198,14 +201,15 @@ static bool says_caching_off(uf_check *check, const uf_setup *setup)
     if (setup->variable != UF_VARIABLE_NO_CACHING) {
         return false;
     }
-    bool is_zero = setup->value != NULL &&
-                   (setup->value[0] == '\0' || strcmp(setup->value, "0") == 0);
+    bool is_zero =
+        setup->value != NULL && (setup->value[0] == '\0' || strcmp(setup->value, "0") == 0);
     say(check, UF_FINDING_CACHING_OFF, setup,
-        uf__findings_print(&check->findings,
-                           "switches the caching allocator off%s: every allocation is a cudaMalloc "
-                           "and every release a cudaFree that waits for the GPU, statistics stay 0, "
-                           "and all settings are without effect. For debugging only",
-                           is_zero ? " (it counts as soon as it is set, whatever its value)" : ""),
+        uf__findings_print(
+            &check->findings,
+            "switches the caching allocator off%s: every allocation is a cudaMalloc "
+            "and every release a cudaFree that waits for the GPU, statistics stay 0, "
+            "and all settings are without effect. For debugging only",
+            is_zero ? " (it counts as soon as it is set, whatever its value)" : ""),
         "");
     return true;
 }
@@ -253,8 +257,13 @@ static void judge_value(uf_check *check, environment *now, const uf_setup *setup
     }
     uf_conf_report report;
     uf_conf conf;
+    uf_conf_reading reading = {
+        .grammar = check->grammar, .release = check->release, .is_at_import = true};
     uf__conf_init(&conf);
-    bool is_good = uf__check_conf(check, setup, true, &conf, &report);
+    /* what a shell has cut was told already, with what is left of it */
+    bool is_good = setup->intended != NULL
+                       ? uf__conf_read(&conf, setup->value, &reading, NULL, NULL) == UF_OK
+                       : uf__check_conf(check, setup, true, &conf, &report);
     if (is_good) {
         now->conf = conf;
     }
@@ -263,21 +272,33 @@ static void judge_value(uf_check *check, environment *now, const uf_setup *setup
     check->effective_text = setup->value;
 }
 
-static void say_twice(uf_check *check, const uf_setup *before, const uf_setup *setup)
+/* A variable was set again and again before any program started: says so where the last one is. */
+static void say_twice(uf_check *check, environment *now, uf_variable variable)
 {
-    bool is_same = before->value != NULL && setup->value != NULL &&
-                   strcmp(before->value, setup->value) == 0;
-    say(check, UF_FINDING_SET_TWICE, setup,
-        uf__findings_print(&check->findings,
-                           "%s was set in line %u already%s; strings do not add up, this line "
-                           "replaces that one entirely",
-                           setup->name, before->place.line,
-                           is_same ? ", to the same" : ""),
-        NULL);
+    const uf_setup *setup = now->set[variable];
+    if (now->overridden[variable] != NULL && setup != NULL) {
+        say(check, UF_FINDING_SET_TWICE, setup,
+            uf__findings_print(
+                &check->findings,
+                "%s was set in line%s %s already; strings do not add up, so only what "
+                "this line says counts",
+                setup->name, strchr(now->overridden[variable], ',') != NULL ? "s" : "",
+                now->overridden[variable]),
+            NULL);
+    }
+    now->overridden[variable] = NULL;
+}
+
+static void note_overridden(uf_check *check, environment *now, const uf_setup *before)
+{
+    const char *known = now->overridden[before->variable];
+    now->overridden[before->variable] =
+        uf__findings_print(&check->findings, "%s%s%u", known == NULL ? "" : known,
+                           known == NULL ? "" : ", ", before->place.line);
 }
 
 /* Of two names that are both set, one is read: says which. True if it is not `setup`. */
-static bool says_precedence(uf_check *check, const environment *now, const uf_setup *setup)
+static bool says_precedence(uf_check *check, environment *now, const uf_setup *setup)
 {
     int rank = rank_of(check, setup->variable);
     for (unsigned other = 0; other < UF_VARIABLE_CONF_COUNT; other++) {
@@ -290,6 +311,10 @@ static bool says_precedence(uf_check *check, const environment *now, const uf_se
         bool loses = other_rank < rank;
         const uf_setup *winner = loses ? set : setup;
         const uf_setup *loser = loses ? setup : set;
+        if (now->told[loser->variable] == loser) {
+            return loses;
+        }
+        now->told[loser->variable] = loser;
         uf__findings_add(
             &check->findings, UF_FINDING_OTHER_NAME_WINS, loser->place, loser->name,
             uf__findings_print(
@@ -320,12 +345,19 @@ static void judge_set(uf_check *check, environment *now, const uf_setup *setup)
         says_not_read(check, setup)) {
         return;
     }
+    if (setup->init_line != 0) {
+        (void)says_late(check, setup);
+        return;
+    }
     const uf_setup *before = now->set[setup->variable];
-    bool is_certain = before != NULL && now->is_fresh[setup->variable] &&
-                      !before->is_conditional && !setup->is_conditional &&
-                      before->scope == setup->scope && setup->value != NULL && !setup->is_default;
+    bool is_certain = before != NULL && now->is_fresh[setup->variable] && !before->is_conditional &&
+                      !setup->is_conditional && before->scope == setup->scope &&
+                      setup->value != NULL && !setup->is_default;
+    if (!is_certain && before != NULL) {
+        say_twice(check, now, setup->variable);
+    }
     if (is_certain) {
-        say_twice(check, before, setup);
+        note_overridden(check, now, before);
     }
     if (setup->is_default && before != NULL) {
         return; /* setdefault: what is set stays */
@@ -333,6 +365,9 @@ static void judge_set(uf_check *check, environment *now, const uf_setup *setup)
     bool loses = says_precedence(check, now, setup);
     now->set[setup->variable] = setup;
     now->is_fresh[setup->variable] = true;
+    if (!loses) {
+        note_hip(check, setup);
+    }
     if (!loses && !says_late(check, setup)) {
         judge_value(check, now, setup);
     }
@@ -347,16 +382,9 @@ static size_t judge_command(uf_check *check, const environment *now, const uf_se
     for (unsigned v = 0; v < UF_VARIABLE_COUNT; v++) {
         inner.is_fresh[v] = false;
     }
-    /* all of them are set at once: who wins must be known before any is judged */
-    for (size_t k = 0; k < count && setups[k].kind == UF_SETUP_COMMAND &&
-                       setups[k].command == setups[0].command;
-         k++) {
-        if (setups[k].variable < UF_VARIABLE_COUNT) {
-            inner.is_fresh[setups[k].variable] = false;
-        }
-    }
     const uf_setup *mine[UF_VARIABLE_COUNT] = {0};
-    for (; i < count && setups[i].kind == UF_SETUP_COMMAND && setups[i].command == setups[0].command;
+    for (;
+         i < count && setups[i].kind == UF_SETUP_COMMAND && setups[i].command == setups[0].command;
          i++) {
         const uf_setup *setup = &setups[i];
         if (says_misspelt(check, setup) || says_caching_off(check, setup) ||
@@ -371,6 +399,7 @@ static size_t judge_command(uf_check *check, const environment *now, const uf_se
             bool loses = says_precedence(check, &inner, mine[v]);
             inner.set[v] = mine[v];
             if (!loses) {
+                note_hip(check, mine[v]);
                 judge_value(check, &inner, mine[v]);
             }
         }
@@ -393,7 +422,8 @@ static bool is_exported_later(const uf_check *check, const uf_setup *setup)
 static void judge_local(uf_check *check, environment *now, const uf_setup *setup)
 {
     bool is_known = setup->variable < UF_VARIABLE_COUNT;
-    if (is_known && (now->is_exported[setup->variable] || is_exported_later(check, setup))) {
+    if (is_known && !setup->is_never_exported &&
+        (now->is_exported[setup->variable] || is_exported_later(check, setup))) {
         judge_set(check, now, setup);
         return;
     }
@@ -431,6 +461,19 @@ static void judge_lost(uf_check *check, const uf_setup *setup)
         NULL);
 }
 
+/* A hazard outweighs what the value costs: takes that finding back. */
+static void drop_small_split(uf_check *check, size_t first)
+{
+    uf_findings *findings = &check->findings;
+    size_t kept = first;
+    for (size_t i = first; i < findings->count; i++) {
+        if (findings->items[i].id != UF_FINDING_SMALL_SPLIT) {
+            findings->items[kept++] = findings->items[i];
+        }
+    }
+    findings->count = kept;
+}
+
 /* A call of the running program that changes its settings. */
 static void judge_call(uf_check *check, environment *now, const uf_setup *setup)
 {
@@ -440,14 +483,18 @@ static void judge_call(uf_check *check, environment *now, const uf_setup *setup)
     }
     uf_conf before = now->conf, after = now->conf;
     uf_conf_report report;
+    size_t first = texts->count;
     if (!uf__check_conf(check, setup, false, &after, &report)) {
         return;
     }
     bool is_running = setup->init_line != 0 || setup->scope != 0 || now->had_call;
     bool has_split = after.max_split_size_bytes != UF_UNLIMITED;
-    const char *safe = uf__findings_print(
-        texts, "os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = \"%s\"", setup->value);
+    uf_repair repair = {check->grammar, check->release, true, check->has_fraction};
+    const char *fixed = uf__repair(&repair, setup->value, texts);
+    const char *safe = uf__findings_print(texts, "os.environ[\"PYTORCH_CUDA_ALLOC_CONF\"] = \"%s\"",
+                                          fixed == NULL || fixed[0] == '\0' ? setup->value : fixed);
     if (is_running && after.max_split_size_bytes < before.max_split_size_bytes) {
+        drop_small_split(check, first);
         uf__findings_add(
             texts, UF_FINDING_RUN_TIME_HAZARD, setup->place, "max_split_size_mb",
             "lowering or first setting max_split_size_mb while the program runs can free memory "
@@ -496,12 +543,13 @@ static void judge_observation(uf_check *check, const environment *now, const uf_
     }
 }
 
-static void judge_start(const environment *now, environment *fresh)
+/* A program starts, or the source ends: what was set so far was set for it. */
+static void judge_start(uf_check *check, environment *now)
 {
     for (unsigned v = 0; v < UF_VARIABLE_COUNT; v++) {
-        fresh->is_fresh[v] = false;
+        say_twice(check, now, (uf_variable)v);
+        now->is_fresh[v] = false;
     }
-    (void)now;
 }
 
 static size_t judge_one(uf_check *check, environment *now, size_t index)
@@ -514,7 +562,9 @@ static size_t judge_one(uf_check *check, environment *now, size_t index)
         break;
     case UF_SETUP_SET:
         judge_set(check, now, setup);
-        now->init = is_known && is_conf_variable(setup->variable) ? setup : now->init;
+        now->init = is_known && is_conf_variable(setup->variable) && setup->init_line == 0
+                        ? setup
+                        : now->init;
         if (is_known) {
             now->is_exported[setup->variable] = true;
         }
@@ -531,6 +581,7 @@ static size_t judge_one(uf_check *check, environment *now, size_t index)
         break;
     case UF_SETUP_UNSET:
         if (is_known) {
+            say_twice(check, now, setup->variable);
             now->set[setup->variable] = NULL;
             now->is_exported[setup->variable] = false;
         }
@@ -539,7 +590,7 @@ static size_t judge_one(uf_check *check, environment *now, size_t index)
         judge_lost(check, setup);
         break;
     case UF_SETUP_RUN:
-        judge_start(now, now);
+        judge_start(check, now);
         break;
     case UF_SETUP_CALL:
         judge_call(check, now, setup);
@@ -555,7 +606,7 @@ static size_t judge_one(uf_check *check, environment *now, size_t index)
 
 uf_status uf__check_finish(uf_check *check, uf_error *error)
 {
-    environment now;
+    environment now = {0};
     uint32_t source = UINT32_MAX;
     for (size_t i = 0; i < check->setups.count; i++) {
         check->has_fraction =
@@ -564,11 +615,13 @@ uf_status uf__check_finish(uf_check *check, uf_error *error)
     for (size_t i = 0; i < check->setups.count;) {
         if (check->setups.items[i].place.source != source) {
             source = check->setups.items[i].place.source;
+            judge_start(check, &now);
             memset(&now, 0, sizeof now);
             uf__conf_init(&now.conf);
         }
         i += judge_one(check, &now, i);
     }
+    judge_start(check, &now);
     uf__findings_sort(&check->findings);
     if (check->findings.has_failed) {
         return uf__error_set(error, UF_ERROR_HOST_MEMORY, "no host memory for a check");

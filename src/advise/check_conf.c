@@ -38,7 +38,6 @@ static bool has_said(const judge *at, uf_finding_id id)
     return id < 32 && (at->said & (UINT32_C(1) << id)) != 0;
 }
 
-
 static bool has_quotes(const char *text)
 {
     return strpbrk(text, "\"'`") != NULL || strstr(text, "\xE2\x80\x9C") != NULL ||
@@ -63,8 +62,10 @@ static bool is_foreign(const char *text)
 static const char *consequence(judge *at, uf_conf_exception exception)
 {
     static const char *const names[] = {
-        [UF_CONF_RAISES_NOTHING] = "an error",        [UF_CONF_RAISES_VALUE_ERROR] = "ValueError",
-        [UF_CONF_RAISES_INDEX_ERROR] = "IndexError",  [UF_CONF_RAISES_RUNTIME_ERROR] = "RuntimeError",
+        [UF_CONF_RAISES_NOTHING] = "an error",
+        [UF_CONF_RAISES_VALUE_ERROR] = "ValueError",
+        [UF_CONF_RAISES_INDEX_ERROR] = "IndexError",
+        [UF_CONF_RAISES_RUNTIME_ERROR] = "RuntimeError",
         [UF_CONF_ABORTS_IMPORT] = "an abort",
     };
     uf_findings *texts = &at->check->findings;
@@ -83,9 +84,8 @@ static const char *consequence(judge *at, uf_conf_exception exception)
 static const char *detail_of(const uf_error *error)
 {
     const char *colon = strstr(error->text, ": ");
-    return strncmp(error->text, "settings string, offset", 23) == 0 && colon != NULL
-               ? colon + 2
-               : error->text;
+    return strncmp(error->text, "settings string, offset", 23) == 0 && colon != NULL ? colon + 2
+                                                                                     : error->text;
 }
 
 static size_t word_end(const char *text, size_t at)
@@ -101,11 +101,25 @@ static const char *name_at(judge *at, size_t offset)
 {
     size_t length = strlen(at->text);
     offset = offset > length ? length : offset;
+    offset += strspn(at->text + offset, "\"'`");
     size_t end = word_end(at->text, offset);
-    size_t stop = offset + strcspn(at->text + offset, "=; ");
+    size_t stop = offset + strcspn(at->text + offset, "=; \"'");
     end = stop < end ? stop : end;
     end = end - offset > 60 ? offset + 60 : end;
     return uf__findings_copy(&at->check->findings, at->text + offset, end - offset);
+}
+
+/* Options with nothing but blanks between them. */
+static bool has_blanks_between(const char *text, const uf_meaning *meaning)
+{
+    for (size_t i = 1; i < meaning->count; i++) {
+        size_t at = meaning->items[i].name_offset;
+        size_t end = meaning->items[i - 1].value_offset + meaning->items[i - 1].value_length;
+        if (end < at && strspn(text + end, " \t") == at - end) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Says that the process aborts, and by which slip. */
@@ -127,13 +141,15 @@ static void say_abort(judge *at, const uf_conf_report *report)
         why = "options are separated by ',' and not by ';'";
     } else if (equals != NULL) {
         why = "name and value are separated by ':' and not by '='";
+    } else if (has_blanks_between(at->text, &meaning)) {
+        why = "blanks are dropped and separate nothing; options are separated by ','";
     } else if (strchr(at->text, '[') != NULL && strchr(at->text, ']') == NULL) {
         why = "a list needs the ']' that ends it";
     } else if (strstr(at->text, ",,") != NULL || at->text[0] == ',') {
         why = "there is a ',' too many, which shifts all that follows";
     } else {
-        why = uf__findings_print(texts, "%s has no value; every option is written name:value",
-                                 name);
+        why =
+            uf__findings_print(texts, "%s has no value; every option is written name:value", name);
     }
     (void)report;
     say(at, UF_FINDING_ABORTS_IMPORT, name, uf__findings_print(texts, "%s: %s", what, why));
@@ -150,8 +166,7 @@ static uf_finding_id unknown_kind(const judge *at, size_t offset)
     if (length == 0) {
         return UF_FINDING_EMPTY_ITEM;
     }
-    if (known != NULL &&
-        !uf__conf_option_exists(known, at->check->grammar, at->check->release)) {
+    if (known != NULL && !uf__conf_option_exists(known, at->check->grammar, at->check->release)) {
         return UF_FINDING_NEWER_OPTION;
     }
     bool has_wrong = memchr(word, '=', length) != NULL || memchr(word, ';', length) != NULL;
@@ -308,23 +323,25 @@ static void say_oddities(judge *at, const uf_conf_item *item)
     }
     if ((item->oddities & UF_CONF_ODD_WRAPPED) != 0) {
         say(at, UF_FINDING_HUGE_NUMBER, name,
-            uf__findings_print(texts, "the negative number '%s' is read as a huge one, so %s is "
-                                      "practically unlimited",
+            uf__findings_print(texts,
+                               "the negative number '%s' is read as a huge one, so %s is "
+                               "practically unlimited",
                                value, name));
     } else if ((item->oddities & UF_CONF_ODD_CLAMPED) != 0) {
         say(at, UF_FINDING_HUGE_NUMBER, name,
-            uf__findings_print(texts, "'%s' MB is cut to the largest number possible, which is no "
-                                      "limit at all",
+            uf__findings_print(texts,
+                               "'%s' MB is cut to the largest number possible, which is no "
+                               "limit at all",
                                value));
     } else if ((item->oddities & UF_CONF_ODD_TRAILING) != 0) {
         size_t digits = strspn(value, "+-.0123456789eE");
         say(at, UF_FINDING_DROPPED_TEXT, name,
-            uf__findings_print(texts, "only '%.*s' of '%s' is read, the rest is dropped without a "
-                                      "word%s",
-                               (int)digits, value, value,
-                               strchr(value, ';') != NULL
-                                   ? "; options are separated by ',' and not by ';'"
-                                   : ""));
+            uf__findings_print(
+                texts,
+                "only '%.*s' of '%s' is read, the rest is dropped without a "
+                "word%s",
+                (int)digits, value, value,
+                strchr(value, ';') != NULL ? "; options are separated by ',' and not by ';'" : ""));
     }
     if ((item->oddities & UF_CONF_ODD_REPEATED) != 0) {
         say(at, UF_FINDING_REPEATED_OPTION, name,
@@ -357,8 +374,8 @@ static void say_ignored_by_async(judge *at, const uf_conf_report *report)
         const uf_conf_option *option = uf__conf_option_at(id);
         bool is_host = id == UF_CONF_PINNED_USE_BACKGROUND_THREADS;
         if (is_named(report, option->id) && option->part == UF_CONF_PART_GENERIC && !is_host) {
-            names = uf__findings_print(texts, "%s%s%s", names, first == NULL ? "" : ", ",
-                                       option->name);
+            names =
+                uf__findings_print(texts, "%s%s%s", names, first == NULL ? "" : ", ", option->name);
             first = first == NULL ? option->name : first;
         }
     }
@@ -409,16 +426,15 @@ static void say_threshold(judge *at, const uf_conf *conf, const uf_conf_report *
         uf__conf_option_exists(uf__conf_option_at(UF_CONF_PER_PROCESS_MEMORY_FRACTION),
                                at->check->grammar, at->check->release);
     say(at, UF_FINDING_THRESHOLD_WITHOUT_FRACTION, "garbage_collection_threshold",
-        uf__findings_print(texts,
-                           "does nothing (inert): it is a share of the memory limit and needs a "
-                           "memory fraction below 1, by %s"
-                           "torch.cuda.set_per_process_memory_fraction(0.95). It does not keep usage "
-                           "below %g %% of the GPU either%s",
-                           has_option ? "per_process_memory_fraction:0.95 or " : "",
-                           conf->garbage_collection_threshold * 100,
-                           conf->is_expandable
-                               ? ", and expandable segments are none of what it gives back"
-                               : ""));
+        uf__findings_print(
+            texts,
+            "does nothing (inert): it is a share of the memory limit and needs a "
+            "memory fraction below 1, by %s"
+            "torch.cuda.set_per_process_memory_fraction(0.95). It does not keep usage "
+            "below %g %% of the GPU either%s",
+            has_option ? "per_process_memory_fraction:0.95 or " : "",
+            conf->garbage_collection_threshold * 100,
+            conf->is_expandable ? ", and expandable segments are none of what it gives back" : ""));
 }
 
 /* What accepted options really do, alone and together. */

@@ -105,7 +105,8 @@ void uf__meaning_read(const char *text, uf_meaning *meaning)
             value = at + 1;
         }
         /* a comma ends an option without value, unless what follows is one */
-        if (!has_separator || ((text[at] == ',' || text[at] == '|') && starts_option(text, value))) {
+        if (!has_separator ||
+            ((text[at] == ',' || text[at] == '|') && starts_option(text, value))) {
             continue;
         }
         item->separator = text[at];
@@ -127,9 +128,10 @@ static bool is_value(const char *value, const char *const *words)
 
 static bool repair_boolean(char *value)
 {
-    static const char *const yes[] = {"true", "1", "yes", "on", "t", "y", "enable", "enabled", NULL};
-    static const char *const no[] = {"false", "0", "no", "off", "f", "n", "disable", "disabled",
-                                     NULL};
+    static const char *const yes[] = {"true", "1",      "yes",     "on", "t",
+                                      "y",    "enable", "enabled", NULL};
+    static const char *const no[] = {"false", "0",       "no",       "off", "f",
+                                     "n",     "disable", "disabled", NULL};
     if (!is_value(value, yes) && !is_value(value, no)) {
         return false;
     }
@@ -165,9 +167,8 @@ static bool repair_integer(const uf_repair *repair, const uf_conf_option *option
     uint64_t maximum = repair->grammar == UF_CONF_2_0 || repair->grammar == UF_CONF_1_10
                            ? INT32_MAX
                            : option->maximum;
-    snprintf(value, VALUE_CAPACITY, "%llu",
-             (unsigned long long)(number > maximum ? maximum : number));
-    return true;
+    snprintf(value, VALUE_CAPACITY, "%llu", number);
+    return number <= maximum;
 }
 
 static bool repair_share(const uf_conf_option *option, char *value)
@@ -324,8 +325,12 @@ static bool exists(const uf_repair *repair, uf_conf_option_id id)
 /* Takes out what does nothing or harm, and adds what makes the rest work. */
 static void improve(const uf_repair *repair, repaired *kept)
 {
-    bool is_async = kept->has[UF_CONF_BACKEND] &&
-                    strcmp(kept->values[UF_CONF_BACKEND], "cudaMallocAsync") == 0;
+    if (!repair->is_at_import) { /* a call has no say in these */
+        drop(kept, UF_CONF_BACKEND);
+        drop(kept, UF_CONF_PER_PROCESS_MEMORY_FRACTION);
+    }
+    bool is_async =
+        kept->has[UF_CONF_BACKEND] && strcmp(kept->values[UF_CONF_BACKEND], "cudaMallocAsync") == 0;
     for (unsigned id = 0; is_async && id < UF_CONF_OPTION_COUNT; id++) {
         if (uf__conf_option_at(id)->part == UF_CONF_PART_GENERIC &&
             id != UF_CONF_PINNED_USE_BACKGROUND_THREADS) {
@@ -349,9 +354,9 @@ static void improve(const uf_repair *repair, repaired *kept)
     if (!kept->has[UF_CONF_MAX_SPLIT_SIZE]) {
         drop(kept, UF_CONF_MAX_NON_SPLIT_ROUNDING);
     }
-    bool has_fraction =
-        repair->has_fraction || (kept->has[UF_CONF_PER_PROCESS_MEMORY_FRACTION] &&
-                                 strtod(kept->values[UF_CONF_PER_PROCESS_MEMORY_FRACTION], NULL) < 1);
+    bool has_fraction = repair->has_fraction ||
+                        (kept->has[UF_CONF_PER_PROCESS_MEMORY_FRACTION] &&
+                         strtod(kept->values[UF_CONF_PER_PROCESS_MEMORY_FRACTION], NULL) < 1);
     if (kept->has[UF_CONF_GARBAGE_COLLECTION_THRESHOLD] && !has_fraction) {
         if (is_expandable || !exists(repair, UF_CONF_PER_PROCESS_MEMORY_FRACTION) ||
             !repair->is_at_import) {
@@ -380,11 +385,14 @@ const char *uf__repair(const uf_repair *repair, const char *text, uf_findings *f
         char value[VALUE_CAPACITY];
         known_count += item->option != NULL;
         if (item->option == NULL || !exists(repair, item->option->id) ||
-            item->value_length >= sizeof value || item->value_length == 0) {
+            item->value_length >= sizeof value) {
             continue;
         }
         memcpy(value, text + item->value_offset, item->value_length);
         value[item->value_length] = '\0';
+        if (item->value_length == 0 && item->option->type == UF_CONF_TYPE_BOOLEAN) {
+            strcpy(value, "True"); /* whoever names it wants it */
+        }
         if (repair_value(repair, item->option, value)) {
             keep(&kept, item->option->id, value);
         }
@@ -397,9 +405,9 @@ const char *uf__repair(const uf_repair *repair, const char *text, uf_findings *f
     char out[TEXT_CAPACITY];
     size_t length = 0;
     for (size_t i = 0; i < kept.count && length < sizeof out; i++) {
-        length += (size_t)snprintf(out + length, sizeof out - length, "%s%s:%s", i == 0 ? "" : ",",
-                                   uf__conf_option_at(kept.order[i])->name,
-                                   kept.values[kept.order[i]]);
+        length +=
+            (size_t)snprintf(out + length, sizeof out - length, "%s%s:%s", i == 0 ? "" : ",",
+                             uf__conf_option_at(kept.order[i])->name, kept.values[kept.order[i]]);
     }
     uf_conf conf;
     uf_conf_reading reading = {

@@ -32,7 +32,7 @@ typedef struct uf_repair {
     uf_conf_grammar grammar;
     uint16_t release;
     bool is_at_import;
-    bool has_fraction;    /* a memory fraction is set elsewhere */
+    bool has_fraction; /* a memory fraction is set elsewhere */
 } uf_repair;
 
 /* The corrected string, as a text of the list; empty if nothing useful is left, NULL if what was

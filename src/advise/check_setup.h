@@ -53,14 +53,14 @@ typedef struct uf_setup {
     const char *line;
     size_t value_start, value_end;
     uf_quoting quoting;
-    const char *intended; /* what was meant where a shell cut the value; NULL: the value */
-    uint32_t command;     /* set-ups of one COMMAND share a number */
-    uint32_t scope;       /* 0: runs in any case; else one function or branch */
-    bool is_conditional;  /* in a branch: it may not be executed */
-    bool is_default;      /* only if nothing is set yet */
-    bool is_program;      /* in Python: the process has its own timing */
-    uint32_t import_line; /* torch was imported before, there; 0: not seen */
-    uint32_t init_line;   /* CUDA was initialised before, there; 0: not seen */
+    const char *intended;   /* what was meant where a shell cut the value; NULL: the value */
+    uint32_t command;       /* set-ups of one COMMAND share a number */
+    uint32_t scope;         /* 0: runs in any case; else one function or branch */
+    bool is_conditional;    /* in a branch: it may not be executed */
+    bool is_default;        /* only if nothing is set yet */
+    bool is_never_exported; /* LOCAL in a shell whose variables are no environment variables */
+    uint32_t import_line;   /* torch was imported before, there; 0: not seen */
+    uint32_t init_line;     /* CUDA was initialised before, there; 0: not seen */
 } uf_setup;
 
 typedef struct uf_setups {

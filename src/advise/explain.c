@@ -98,6 +98,9 @@ static void choose_snapshot(const uf_snapshot_state *state, uf_explanation *out)
     if (state->total_bytes > 0) {
         message->figures[UF_FIGURE_TOTAL] = (uf_figure){true, state->total_bytes, 0};
     }
+    if (state->limit_bytes > 0) {
+        message->figures[UF_FIGURE_ALLOWED] = (uf_figure){true, state->limit_bytes, 0};
+    }
     out->count = state->oom_count;
 }
 

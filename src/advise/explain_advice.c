@@ -139,14 +139,14 @@ static void advise_refused(uf_explanation *out, const situation *now)
         say(out, "In WSL, give it more main memory (memory= in .wslconfig): the GPU's memory is "
                  "backed by it, and pinned memory is limited to a share of it.");
     }
-    if (!now->is_rocm && !now->is_intel) {
-        say(out, "On Windows, enlarge the paging file (as large as the card, or leave it to the "
-                 "system): the driver commits host memory for every block.");
-    }
     say(out, "Look for a cap below the card: set_per_process_memory_fraction in the program, a "
              "MIG or vGPU slice, a container's or scheduler's share.");
     say(out, "If several processes share the card, another one may have held the memory at the "
              "moment of the failure: the figure is read afterwards. Watch it while it runs.");
+    if (!now->is_rocm && !now->is_intel && now->request->snapshot == NULL) {
+        say(out, "On Windows, enlarge the paging file (as large as the card, or leave it to the "
+                 "system): the driver commits host memory for every block.");
+    }
     if (now->is_rocm) {
         say(out, "On an AMD card with shared memory, raise the share reserved for the GPU (BIOS, "
                  "or the amdgpu.gttsize and ttm page limits).");
@@ -274,6 +274,11 @@ static void advise_nothing(uf_explanation *out, const situation *now)
         say(out, "Look further down for an error; this line is none.");
         break;
     default:
+        if (now->request->log == NULL) {
+            say(out, "Record until the failure happens: torch.cuda.memory._record_memory_history() "
+                     "early, and _dump_snapshot() in an except clause around the failing part.");
+            break;
+        }
         say(out, "Give the whole output, from the first line of the traceback to the last line.");
         break;
     }

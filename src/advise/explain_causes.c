@@ -124,6 +124,19 @@ static void say_limit(uf_explanation *out, const view *at)
         SIZE(sums->reserved.bytes), SIZE(at->asked.bytes), SIZE(sums->limit.bytes));
 }
 
+/* A snapshot has the driver's figure, and no limit; what is reserved is that of its end. */
+static void say_snapshot_limit(uf_explanation *out, const view *at)
+{
+    if (at->sums->limit.is_known) {
+        add(out, UF_CAUSE_LIMIT, "the program ran under a limit of %s, and the driver had %s left",
+            SIZE(at->sums->limit.bytes), SIZE(at->device.bytes));
+        return;
+    }
+    add(out, UF_CAUSE_LIMIT,
+        "the driver had %s left for %s: most likely a memory fraction, which no snapshot records",
+        SIZE(at->device.bytes), SIZE(at->asked.bytes));
+}
+
 static void say_full(uf_explanation *out, const view *at)
 {
     if (at->is_narrow) {
@@ -165,6 +178,9 @@ static void native_causes(uf_explanation *out, const view *at)
     }
     if (passes_limit(at) && !sums->is_limit_inferred) {
         say_limit(out, at);
+    }
+    if (out->message.form == UF_MESSAGE_SNAPSHOT && at->is_refused) {
+        say_snapshot_limit(out, at);
     }
     if (at->is_refused && !at->is_narrow) {
         say_refused(out, at);
@@ -282,7 +298,7 @@ static void vague_causes(uf_explanation *out, const view *at)
     }
 }
 
-static void process_causes(uf_explanation *out)
+static void process_causes(const uf_explain_request *request, uf_explanation *out)
 {
     const uf_message *message = &out->message;
     switch (message->form) {
@@ -318,7 +334,9 @@ static void process_causes(uf_explanation *out)
             "a warning: the first try failed, PyTorch gave its cache back and went on");
         break;
     default:
-        add(out, UF_CAUSE_NOT_AN_OOM, "there is no out-of-memory message in this text");
+        add(out, UF_CAUSE_NOT_AN_OOM, "%s",
+            request->log != NULL ? "there is no out-of-memory message in this text"
+                                 : "no request failed in the history of this snapshot");
         break;
     }
 }
@@ -387,7 +405,7 @@ void uf__explain_causes(const uf_explain_request *request, uf_explanation *out)
                (message->form >= UF_MESSAGE_DRIVER && message->form <= UF_MESSAGE_VLLM)) {
         vague_causes(out, &at);
     } else {
-        process_causes(out);
+        process_causes(request, out);
     }
     add_leak(request, out);
 }

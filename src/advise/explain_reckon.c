@@ -137,7 +137,7 @@ static void infer_limit(const uf_message *message, uf_reckoning *out)
         int64_t limit = total.bytes / 100 * percent;
         int64_t over = out->reserved.bytes + asked.bytes - limit;
         if (over + out->rounding_bytes > 0 && over < asked.bytes + out->rounding_bytes &&
-            limit - out->reserved.bytes < total.bytes / 200) {
+            limit - out->reserved.bytes < total.bytes / 1000) {
             out->limit = known(limit);
             out->is_limit_inferred = true;
             out->limit_fraction = percent / 100.0;
@@ -151,6 +151,12 @@ static void reckon_processes(const uf_message *message, uf_reckoning *out)
     uf_amount process = uf__explain_amount(message, UF_FIGURE_PROCESS);
     uf_amount total = uf__explain_amount(message, UF_FIGURE_TOTAL);
     uf_amount device = uf__explain_amount(message, UF_FIGURE_DEVICE_FREE);
+    /* A single process by number that holds all of the reserve can only be this one. */
+    uf_amount numbered = uf__explain_amount(message, UF_FIGURE_OTHERS);
+    if (!process.is_known && message->process_count == 1 && numbered.is_known &&
+        out->reserved.is_known && numbered.bytes >= out->reserved.bytes) {
+        process = numbered;
+    }
     if (process.is_known && out->reserved.is_known && process.bytes >= out->reserved.bytes) {
         out->own_outside = known(process.bytes - out->reserved.bytes);
     }
@@ -220,6 +226,10 @@ void uf__explain_reckon(uf_explanation *explanation)
     reckon_reserved(message, out);
     reckon_wanted(message, out);
     out->limit = uf__explain_amount(message, UF_FIGURE_ALLOWED);
+    if (out->cached.bytes < 0) {
+        bool is_rounding = out->cached.bytes >= -out->rounding_bytes;
+        out->cached = (uf_amount){is_rounding, 0};
+    }
     uf_amount total = uf__explain_amount(message, UF_FIGURE_TOTAL);
     uf_amount device = uf__explain_amount(message, UF_FIGURE_DEVICE_FREE);
     uf_amount asked = uf__explain_amount(message, UF_FIGURE_REQUESTED);
@@ -241,9 +251,9 @@ void uf__explain_reckon(uf_explanation *explanation)
     if (asked.is_known && device.is_known && asked.bytes > device.bytes) {
         out->missing = known(asked.bytes - device.bytes);
     }
-    if (!out->limit.is_known) {
-        infer_limit(message, out);
-    }
     reckon_processes(message, out);
     find_contradictions(explanation);
+    if (!out->limit.is_known && explanation->contradiction_count == 0) {
+        infer_limit(message, out);
+    }
 }

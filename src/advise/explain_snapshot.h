@@ -23,6 +23,7 @@ typedef struct uf_snapshot_pinned {
 typedef struct uf_snapshot_state {
     int32_t device;
     uint64_t total_bytes; /* 0 = the snapshot does not say */
+    uint64_t limit_bytes; /* a memory fraction, where the caller knows it; no snapshot has it */
     uint64_t segment_count, reserved_bytes, allocated_bytes, active_bytes, cached_bytes;
     /* cached = the sum of these */
     uint64_t between_bytes;        /* beside live blocks in the same segment (or page) */

@@ -101,7 +101,7 @@ uf_status uf__grid_add(uf_grid *grid, const char *conf, uf_conf_grammar grammar,
 
 static void add(maker *make, const char *conf, bool is_popular)
 {
-    uint32_t index;
+    uint32_t index = 0;
     uf_status status = make->status != UF_OK ? make->status
                                              : uf__grid_add(make->grid, conf, make->grammar,
                                                             make->release, &index, NULL);

@@ -404,6 +404,23 @@ static const char *read_exit(const uf__hit *hit)
 }
 
 /* "script.sh: line 3: 12345 Killed ..." */
+static const char *read_shell(const uf__hit *hit)
+{
+    const char *at = end_of_words(hit);
+    const char *stop = uf__reach(at, hit->end, 32);
+    while (at < stop && (isdigit((unsigned char)*at) || *at == ':')) {
+        at++;
+    }
+    if (uf__begins(at, hit->end, "killed")) {
+        add_killed(hit, "Killed", 0);
+    } else if (uf__begins(at, hit->end, "aborted")) {
+        add_abort(hit, "abort");
+    } else {
+        return end_of_words(hit);
+    }
+    return at + 6;
+}
+
 static const char *read_killed(const uf__hit *hit)
 {
     const char *word = hit->trigger->word;
@@ -485,6 +502,8 @@ const char *uf__message_other(const uf__hit *hit)
         return read_host(hit);
     case UF__TRIGGER_KILLED:
         return read_killed(hit);
+    case UF__TRIGGER_SHELL:
+        return read_shell(hit);
     case UF__TRIGGER_EXIT:
         return read_exit(hit);
     case UF__TRIGGER_ABORT:

@@ -175,7 +175,8 @@ static void take_label(reading *read, const char *label, uf_figure_kind kind)
     size_t length = strlen(label);
     for (const char *at = read->start; (at = uf__find(at, stop, label)) != NULL; at++) {
         const char *after = at + length;
-        bool is_other = uf__ends(read->start, at, "un") && label[0] == 'a';
+        bool is_other = (label[0] == 'a' && uf__ends(read->start, at, "un")) ||
+                        (label[0] == 'r' && uf__begins(after, stop, "but"));
         if (is_other || is_known(read, kind)) {
             continue;
         }
@@ -324,7 +325,10 @@ const char *uf__message_tried(const uf__hit *hit)
         take_old_fields(&read);
         message.form = old_form(&read, from);
     } else if (after == NULL && !is_known(&read, UF_FIGURE_REQUESTED)) {
-        return at; /* prose about trying to allocate */
+        if (!uf__is_behind(hit, 32, "outofmemory")) {
+            return at; /* prose about trying to allocate */
+        }
+        message.form = UF_MESSAGE_BARE;
     } else {
         take_labels(&read);
         message.form = is_known(&read, UF_FIGURE_TOTAL) || is_known(&read, UF_FIGURE_ALLOCATED)

@@ -25,6 +25,7 @@ typedef enum uf__trigger_kind {
     UF__TRIGGER_FRAMEWORK, /* TensorFlow, XLA, ONNX Runtime, vLLM, llama.cpp */
     UF__TRIGGER_HOST,      /* main memory */
     UF__TRIGGER_KILLED,    /* killed from outside */
+    UF__TRIGGER_SHELL,     /* a shell tells how a program of a script ended */
     UF__TRIGGER_EXIT,      /* an exit code follows */
     UF__TRIGGER_ABORT,
     UF__TRIGGER_ERROR,  /* other GPU errors */

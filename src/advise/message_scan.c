@@ -71,6 +71,8 @@ static const uf__trigger triggers[] = {
     {"sigkill", UF__TRIGGER_KILLED},
     {"signal:killed", UF__TRIGGER_KILLED},
     {"zsh:killed", UF__TRIGGER_KILLED},
+    {".sh:line", UF__TRIGGER_SHELL},
+    {"bash:line", UF__TRIGGER_SHELL},
     {UF__SQUEEZE_KILLED, UF__TRIGGER_KILLED},
     {"exitcode", UF__TRIGGER_EXIT},
     {"exitedwith", UF__TRIGGER_EXIT},
@@ -205,13 +207,18 @@ static void read_sign(const uf__hit *hit)
     (void)uf__figure_at(hit->at + strlen(word), hit->end, true, figure);
 }
 
+static bool is_label(char letter)
+{
+    return (letter >= 'a' && letter <= 'z') || letter == ':' || letter == '=' || letter == '(' ||
+           letter == ')' || letter == '_';
+}
+
 /* A figure that a log repeats: the label, with what precedes it on its line, is the key. */
 static const char *read_growth(const uf__hit *hit)
 {
     const char *after = hit->at + strlen(hit->trigger->word);
     const char *at = after;
-    for (unsigned i = 0; i < 16 && at < hit->end && strchr(":=(_abcdefghijklmnopqrstuvwxyz", *at);
-         i++) {
+    for (unsigned i = 0; i < 16 && at < hit->end && is_label(*at); i++) {
         at++;
     }
     uf_figure figure = {0};

@@ -25,22 +25,18 @@ static byte_class class_of(uint8_t byte)
     return strchr("\"'`*", byte) != NULL ? CLASS_DROP : CLASS_KEEP;
 }
 
-typedef struct class_table {
-    uint8_t classes[256];
-    char letters[256];
-} class_table;
-
-static void table_init(class_table *table)
+static void fill_table(uf__squeeze *squeeze)
 {
     for (unsigned byte = 0; byte < 256; byte++) {
-        table->classes[byte] = (uint8_t)class_of((uint8_t)byte);
-        table->letters[byte] = (char)(byte >= 'A' && byte <= 'Z' ? byte - 'A' + 'a' : byte);
+        squeeze->classes[byte] = (uint8_t)class_of((uint8_t)byte);
+        squeeze->letters[byte] = (char)(byte >= 'A' && byte <= 'Z' ? byte - 'A' + 'a' : byte);
     }
 }
 
 bool uf__squeeze_init(uf__squeeze *squeeze, char *text, size_t capacity)
 {
     *squeeze = (uf__squeeze){.text = text, .capacity = capacity, .is_at_line_start = true};
+    fill_table(squeeze);
     squeeze->starts = malloc((capacity + 1) * sizeof *squeeze->starts);
     return squeeze->starts != NULL;
 }
@@ -250,8 +246,8 @@ static size_t take_byte(uf__squeeze *squeeze, const uint8_t *data, size_t size)
 
 size_t uf__squeeze_add(uf__squeeze *squeeze, const uint8_t *data, size_t size, bool is_last)
 {
-    class_table table;
-    table_init(&table);
+    const uint8_t *classes = squeeze->classes;
+    const char *letters = squeeze->letters;
     size_t stop = is_last ? size : size > LOOK_BYTES ? size - LOOK_BYTES : 0;
     size_t i = 0;
     while (i < stop) {
@@ -263,21 +259,21 @@ size_t uf__squeeze_add(uf__squeeze *squeeze, const uint8_t *data, size_t size, b
             i += skip_escape(squeeze, data + i, size - i);
             continue;
         }
-        if (table.classes[data[i]] == CLASS_LOOK) {
+        if (classes[data[i]] == CLASS_LOOK) {
             i += take_byte(squeeze, data + i, size - i);
             continue;
         }
-        if (!squeeze->is_line_noted && table.classes[data[i]] == CLASS_KEEP) {
-            put(squeeze, &table.letters[data[i]], 1);
+        if (!squeeze->is_line_noted && classes[data[i]] == CLASS_KEEP) {
+            put(squeeze, &letters[data[i]], 1);
             i++;
         }
         char *out = squeeze->text + squeeze->length;
-        for (; i < stop && table.classes[data[i]] != CLASS_LOOK; i++) {
-            bool is_kept = table.classes[data[i]] == CLASS_KEEP;
+        for (; i < stop && classes[data[i]] != CLASS_LOOK; i++) {
+            bool is_kept = classes[data[i]] == CLASS_KEEP;
             if (is_kept && !squeeze->is_line_noted) {
                 break;
             }
-            *out = table.letters[data[i]];
+            *out = letters[data[i]];
             out += is_kept;
         }
         squeeze->length = (size_t)(out - squeeze->text);

@@ -27,6 +27,8 @@ typedef struct uf__squeeze {
     bool is_at_line_start, is_line_noted;
     unsigned escape; /* inside an escape sequence: which part */
     uint64_t nul_count, control_count;
+    uint8_t classes[256]; /* what becomes of each byte */
+    char letters[256];
 } uf__squeeze;
 
 /* Returns false if the host has no memory. */

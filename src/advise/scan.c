@@ -9,6 +9,9 @@
 
 #include "alloc/conf_option.h"
 
+/* Longer lines are not shown as a whole. */
+#define LINE_MAX_BYTES 4000
+
 typedef void scanner(const uf_scan *scan, const char *text);
 
 static void scan_whole_python(const uf_scan *scan, const char *text)
@@ -20,14 +23,29 @@ static const struct {
     const char *ending;
     scanner *scan;
 } endings[] = {
-    {".py", scan_whole_python},     {".pyw", scan_whole_python},  {".sh", uf__scan_shell},
-    {".bash", uf__scan_shell},      {".zsh", uf__scan_shell},     {".fish", uf__scan_shell},
-    {".csh", uf__scan_shell},       {".slurm", uf__scan_shell},   {".sbatch", uf__scan_shell},
-    {".bashrc", uf__scan_shell},    {".zshrc", uf__scan_shell},   {".profile", uf__scan_shell},
-    {".bash_profile", uf__scan_shell}, {".bat", uf__scan_cmd},    {".cmd", uf__scan_cmd},
-    {".ps1", uf__scan_powershell},  {".psm1", uf__scan_powershell}, {".yaml", uf__scan_yaml},
-    {".yml", uf__scan_yaml},        {".json", uf__scan_yaml},     {".env", uf__scan_dotenv},
-    {".dockerfile", uf__scan_dockerfile}, {".service", uf__scan_systemd},
+    {".py", scan_whole_python},
+    {".pyw", scan_whole_python},
+    {".sh", uf__scan_shell},
+    {".bash", uf__scan_shell},
+    {".zsh", uf__scan_shell},
+    {".fish", uf__scan_shell},
+    {".csh", uf__scan_shell},
+    {".slurm", uf__scan_shell},
+    {".sbatch", uf__scan_shell},
+    {".bashrc", uf__scan_shell},
+    {".zshrc", uf__scan_shell},
+    {".profile", uf__scan_shell},
+    {".bash_profile", uf__scan_shell},
+    {".bat", uf__scan_cmd},
+    {".cmd", uf__scan_cmd},
+    {".ps1", uf__scan_powershell},
+    {".psm1", uf__scan_powershell},
+    {".yaml", uf__scan_yaml},
+    {".yml", uf__scan_yaml},
+    {".json", uf__scan_yaml},
+    {".env", uf__scan_dotenv},
+    {".dockerfile", uf__scan_dockerfile},
+    {".service", uf__scan_systemd},
     {".timer", uf__scan_systemd},
 };
 
@@ -114,12 +132,19 @@ void uf__scan_span(const uf_scan *scan, uf_setup *setup, const char *text, size_
                    size_t value_end, size_t code_end)
 {
     size_t start = value_start;
+    setup->line = NULL;
     while (start > 0 && text[start - 1] != '\n') {
         start--;
+    }
+    if (value_start - start > LINE_MAX_BYTES || value_end - value_start > LINE_MAX_BYTES) {
+        return; /* nobody reads such a line; the value alone has to do */
     }
     code_end = code_end < value_end ? value_end : code_end;
     while (code_end > value_end && isspace((unsigned char)text[code_end - 1])) {
         code_end--;
+    }
+    if (code_end - value_end > LINE_MAX_BYTES) {
+        return;
     }
     setup->line = uf__findings_copy(&scan->check->findings, text + start, code_end - start);
     setup->value_start = value_start - start;

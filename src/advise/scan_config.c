@@ -35,8 +35,10 @@ static void read_value(const uf_scan *scan, const char *line, size_t at, const c
     bool is_quoted = quote == '"' || quote == '\'';
     size_t start = at + (is_quoted ? 1 : 0);
     size_t end = start;
-    while (line[end] != '\0' && (is_quoted ? line[end] != quote : strchr(ends, line[end]) == NULL)) {
-        if (!is_quoted && line[end] == '#' && end > start && isspace((unsigned char)line[end - 1])) {
+    while (line[end] != '\0' &&
+           (is_quoted ? line[end] != quote : strchr(ends, line[end]) == NULL)) {
+        if (!is_quoted && line[end] == '#' && end > start &&
+            isspace((unsigned char)line[end - 1])) {
             break;
         }
         end++;
@@ -47,8 +49,8 @@ static void read_value(const uf_scan *scan, const char *line, size_t at, const c
     }
     const char *text = uf__findings_copy(&scan->check->findings, line + start, kept - start);
     setup->value = strchr(text, '$') != NULL || strstr(text, "{{") != NULL ? NULL : text;
-    setup->quoting = is_quoted ? (quote == '"' ? UF_QUOTING_DOUBLE : UF_QUOTING_SINGLE)
-                               : UF_QUOTING_BARE;
+    setup->quoting =
+        is_quoted ? (quote == '"' ? UF_QUOTING_DOUBLE : UF_QUOTING_SINGLE) : UF_QUOTING_BARE;
     size_t span_end = is_quoted && line[end] == quote ? end + 1 : kept;
     const char *comment = strstr(line + span_end, " #");
     uf__scan_span(scan, setup, line, at, span_end,
@@ -73,8 +75,8 @@ static bool scan_yaml_pair(const uf_scan *scan, const char *line, size_t at, boo
         if (!is_item && quote == '\0') {
             return false; /* a shell's line in a block of text */
         }
-        size_t end = quote != '\0' ? next + strcspn(line + next, quote == '"' ? "\"" : "'")
-                                   : strlen(line);
+        size_t end =
+            quote != '\0' ? next + strcspn(line + next, quote == '"' ? "\"" : "'") : strlen(line);
         const char *comment = quote == '\0' ? strstr(line + next, " #") : NULL;
         end = comment != NULL ? (size_t)(comment - line) : end;
         while (end > next + 1 && isspace((unsigned char)line[end - 1])) {
@@ -83,7 +85,8 @@ static bool scan_yaml_pair(const uf_scan *scan, const char *line, size_t at, boo
         const char *text =
             uf__findings_copy(&scan->check->findings, line + next + 1, end - next - 1);
         setup.value = strchr(text, '$') != NULL || strstr(text, "{{") != NULL ? NULL : text;
-        uf__scan_span(scan, &setup, line, next + 1, end, end + (quote != '\0' && line[end] == quote));
+        uf__scan_span(scan, &setup, line, next + 1, end,
+                      end + (quote != '\0' && line[end] == quote));
         uf__scan_add(scan, &setup);
         return true;
     }
@@ -143,7 +146,8 @@ void uf__scan_yaml(const uf_scan *scan, const char *text)
             continue;
         }
         if (strcmp(line + at, "---") == 0 || strncmp(line + at, "containers:", 11) == 0 ||
-            strncmp(line + at, "environment:", 12) == 0 || strncmp(line + at, "env:", 4) == 0) {
+            strncmp(line + at, "environment:", 12) == 0 || strncmp(line + at, "env:", 4) == 0 ||
+            strncmp(line + at, "run:", 4) == 0 || strncmp(line + at, "script:", 7) == 0) {
             uf_setup run = {.kind = UF_SETUP_RUN, .variable = UF_VARIABLE_NONE};
             run.place = uf__scan_place(scan, number);
             uf__scan_add(scan, &run); /* another program's environment begins */
@@ -240,8 +244,9 @@ static void scan_env_list(const uf_scan *scan, const char *line, size_t at, uint
     }
 }
 
-static const char *const arg_reason = "ARG exists while the image is built only; the program in the "
-                                      "container never sees it. Use ENV";
+static const char *const arg_reason =
+    "ARG exists while the image is built only; the program in the "
+    "container never sees it. Use ENV";
 static const char *const run_reason = "set in a shell that ends with this RUN; the program in the "
                                       "container never sees it. Use ENV";
 
@@ -335,9 +340,9 @@ static size_t skip_prompt(const char *line)
         return at + 2;
     }
     const char *angle = strchr(line + at, '>');
-    bool is_windows = strncmp(line + at, "PS ", 3) == 0 ||
-                      (isalpha((unsigned char)line[at]) && line[at + 1] == ':' &&
-                       line[at + 2] == '\\');
+    bool is_windows =
+        strncmp(line + at, "PS ", 3) == 0 ||
+        (isalpha((unsigned char)line[at]) && line[at + 1] == ':' && line[at + 2] == '\\');
     if (is_windows && angle != NULL) {
         return (size_t)(angle - line) + 1 + strspn(angle + 1, " ");
     }
@@ -356,10 +361,10 @@ static size_t skip_prompt(const char *line)
 /* Commands that hand variables on; in prose nothing else is one. */
 static bool is_command(const char *text)
 {
-    static const char *const words[] = {"export",  "env",    "sudo",     "docker", "podman",
-                                        "nohup",   "declare", "setenv",  "unset",  "srun",
-                                        "sbatch",  "nvidia-smi", "conda", "singularity",
-                                        "apptainer", "exec",  "python",  "python3", "time"};
+    static const char *const words[] = {
+        "export",    "env",   "sudo",   "docker",  "podman",     "nohup", "declare",
+        "setenv",    "unset", "srun",   "sbatch",  "nvidia-smi", "conda", "singularity",
+        "apptainer", "exec",  "python", "python3", "time"};
     size_t length = strcspn(text, " \t");
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strlen(words[i]) == length && strncmp(text, words[i], length) == 0) {
@@ -370,16 +375,25 @@ static bool is_command(const char *text)
     return name > 0 && text[name] == '=';
 }
 
-static void scan_plain_line(const uf_scan *scan, const char *line, size_t at)
+/* Lines of different shells do not replace each other: each has a scope. */
+enum { SCOPE_POWERSHELL = 1, SCOPE_CMD, SCOPE_DOCKER, SCOPE_SYSTEMD };
+
+static void scan_plain_line(const uf_scan *outer, const char *line, size_t at)
 {
     const char *text = line + at;
+    uf_scan inner = *outer;
+    const uf_scan *scan = &inner;
     if (strncasecmp(text, "$env:", 5) == 0 || text[0] == '[') {
+        inner.scope = SCOPE_POWERSHELL;
         uf__scan_powershell(scan, line + at);
     } else if (strncasecmp(text, "set ", 4) == 0 || strncasecmp(text, "setx ", 5) == 0) {
+        inner.scope = SCOPE_CMD;
         uf__scan_cmd(scan, line + at);
     } else if (strncmp(text, "ENV ", 4) == 0) {
+        inner.scope = SCOPE_DOCKER;
         uf__scan_dockerfile(scan, line + at);
     } else if (strncmp(text, "Environment=", 12) == 0) {
+        inner.scope = SCOPE_SYSTEMD;
         uf__scan_systemd(scan, line + at);
     } else if (strstr(text, "os.environ") != NULL || strncmp(text, "torch.", 6) == 0) {
         uf__scan_python(scan, line + at, NULL, 0);

@@ -71,8 +71,9 @@ static const char *env_as_python(notebook *book, const char *line)
     value += *value == '=';
     value += strspn(value, " \t");
     char quote = strchr(value, '"') == NULL ? '"' : '\'';
-    return uf__findings_print(&book->scan->check->findings, "import os; os.environ[\"%.*s\"] = %c%s%c",
-                              (int)length, name, quote, value, quote);
+    return uf__findings_print(&book->scan->check->findings,
+                              "import os; os.environ[\"%.*s\"] = %c%s%c", (int)length, name, quote,
+                              value, quote);
 }
 
 static void add_code_line(notebook *book, const char *line, uint32_t cell, uint32_t number)
@@ -86,8 +87,9 @@ static void add_code_line(notebook *book, const char *line, uint32_t cell, uint3
         python = python == NULL ? "" : python;
         add_line(book, python, strlen(python), cell, number);
     } else if (code[0] == '!') {
-        inner.lost = "`!` runs a shell of its own that ends with this line; the notebook never sees "
-                     "it. Use %env NAME=VALUE before torch is imported";
+        inner.lost =
+            "`!` runs a shell of its own that ends with this line; the notebook never sees "
+            "it. Use %env NAME=VALUE before torch is imported";
         uf__scan_shell(&inner, code + 1);
         add_line(book, "pass", 4, cell, number);
     } else if (code[0] == '%') {
@@ -173,7 +175,8 @@ uf_status uf__scan_notebook(const uf_scan *scan, const char *name, const char *t
         json_decref(root);
         return uf__error_set(error, UF_ERROR_BAD_INPUT,
                              "%s: no notebook: line %d: %s; a notebook is one JSON object", name,
-                             root == NULL ? problem.line : 1, root == NULL ? problem.text : "a list");
+                             root == NULL ? problem.line : 1,
+                             root == NULL ? problem.text : "a list");
     }
     notebook book = {.scan = scan};
     const json_t *cells = json_object_get(root, "cells");
@@ -184,8 +187,7 @@ uf_status uf__scan_notebook(const uf_scan *scan, const char *name, const char *t
     if (book.text != NULL) {
         const char *joined = uf__findings_copy(&scan->check->findings, book.text, book.length);
         uf_findings *texts = &scan->check->findings;
-        uf_scan_line *lines =
-            uf__findings_allocate(texts, (book.line_count + 1) * sizeof *lines);
+        uf_scan_line *lines = uf__findings_allocate(texts, (book.line_count + 1) * sizeof *lines);
         if (lines != NULL) {
             memcpy(lines, book.lines, book.line_count * sizeof *lines);
             uf__scan_python(scan, joined, lines, book.line_count);

@@ -36,18 +36,12 @@ static int depth_change(const uf_python_token *token)
 
 size_t uf__python_close(const uf_python *py, uf_python_range range, size_t open)
 {
-    int depth = 0;
-    for (size_t i = open; i < range.end; i++) {
-        depth += depth_change(&py->tokens[i]);
-        if (depth == 0) {
-            return i;
-        }
-    }
-    return range.end;
+    size_t close = py->tokens[open].close;
+    return close < range.end ? close : range.end;
 }
 
-const char *uf__python_chain(const uf_python *py, uf_python_range range, size_t index,
-                             char *buffer, size_t capacity)
+const char *uf__python_chain(const uf_python *py, uf_python_range range, size_t index, char *buffer,
+                             size_t capacity)
 {
     size_t begin = index;
     while (begin >= range.begin + 2 && uf__python_is(py, begin - 1, ".") &&
@@ -94,8 +88,8 @@ uf_finding_place uf__python_place(const uf_python *py, size_t index)
 static size_t code_end(const uf_python *py, size_t index)
 {
     size_t end = py->tokens[index].end;
-    for (size_t i = index + 1; py->tokens[i].kind < UF_PYTHON_LINE_END &&
-                               py->tokens[i].line == py->tokens[index].line;
+    for (size_t i = index + 1;
+         py->tokens[i].kind < UF_PYTHON_LINE_END && py->tokens[i].line == py->tokens[index].line;
          i++) {
         end = py->tokens[i].end;
     }
@@ -164,9 +158,9 @@ static void read_value(const uf_python *py, uf_python_range range, size_t at, uf
     for (; parens > 0 && at < range.end && uf__python_is(py, at, ")"); parens--) {
         at++;
     }
-    bool is_end = parens == 0 && (at >= range.end || uf__python_is(py, at, ",") ||
-                                  uf__python_is(py, at, ")") || uf__python_is(py, at, "}") ||
-                                  uf__python_is(py, at, "]"));
+    bool is_end = parens == 0 &&
+                  (at >= range.end || uf__python_is(py, at, ",") || uf__python_is(py, at, ")") ||
+                   uf__python_is(py, at, "}") || uf__python_is(py, at, "]"));
     if (!is_end) {
         return;
     }
@@ -181,7 +175,7 @@ static void read_value(const uf_python *py, uf_python_range range, size_t at, uf
 static void add_setup(uf_python *py, uf_python_range range, uf_setup_kind kind, const char *name,
                       size_t place_index, size_t value_index, bool is_default)
 {
-    uf_setup setup = {.kind = kind, .is_program = true, .is_default = is_default};
+    uf_setup setup = {.kind = kind, .is_default = is_default};
     setup.variable = uf__variable_find(name, strlen(name), NULL);
     setup.name = name;
     setup.place = uf__python_place(py, place_index);
@@ -272,11 +266,24 @@ static bool is_device(const uf_python *py, size_t index)
 /* Does the call at token `index` (a name, then a parenthesis) initialise CUDA? */
 static bool initialises_cuda(const uf_python *py, uf_python_range range, size_t index)
 {
-    static const char *const calls[] = {
-        "init", "current_device", "get_device_name", "get_device_properties",
-        "get_device_capability", "mem_get_info", "synchronize", "set_device", "Stream", "Event",
-        "current_stream", "default_stream", "get_rng_state", "set_per_process_memory_fraction",
-        "reset_peak_memory_stats", "CUDAGraph", "get_arch_list_", NULL};
+    static const char *const calls[] = {"init",
+                                        "current_device",
+                                        "get_device_name",
+                                        "get_device_properties",
+                                        "get_device_capability",
+                                        "mem_get_info",
+                                        "synchronize",
+                                        "set_device",
+                                        "Stream",
+                                        "Event",
+                                        "current_stream",
+                                        "default_stream",
+                                        "get_rng_state",
+                                        "set_per_process_memory_fraction",
+                                        "reset_peak_memory_stats",
+                                        "CUDAGraph",
+                                        "get_arch_list_",
+                                        NULL};
     static const char *const offloads[] = {"enable_model_cpu_offload",
                                            "enable_sequential_cpu_offload", NULL};
     char chain[200];
@@ -298,16 +305,15 @@ static bool initialises_cuda(const uf_python *py, uf_python_range range, size_t 
     }
     size_t close = uf__python_close(py, range, index + 1);
     for (size_t i = index + 2; i < close; i++) {
-        bool is_keyword = i >= 2 && uf__python_is(py, i - 1, "=") &&
-                          (uf__python_is(py, i - 2, "device") ||
-                           uf__python_is(py, i - 2, "map_location") ||
-                           uf__python_is(py, i - 2, "device_map"));
+        bool is_keyword =
+            i >= 2 && uf__python_is(py, i - 1, "=") &&
+            (uf__python_is(py, i - 2, "device") || uf__python_is(py, i - 2, "map_location") ||
+             uf__python_is(py, i - 2, "device_map"));
         bool is_target = strcmp(name, "to") == 0 && is_method && i == index + 2;
         bool is_factory = is_torch || strcmp(name, "from_pretrained") == 0;
         if (((is_keyword && is_factory) || (is_keyword && strcmp(name, "to") == 0) || is_target) &&
-            (is_device(py, i) ||
-             (uf__python_is(py, i, "torch") && i + 4 < close && uf__python_is(py, i + 2, "device") &&
-              is_device(py, i + 4)))) {
+            (is_device(py, i) || (uf__python_is(py, i, "torch") && i + 4 < close &&
+                                  uf__python_is(py, i + 2, "device") && is_device(py, i + 4)))) {
             return true;
         }
     }
@@ -326,7 +332,8 @@ static void scan_import(uf_python *py, uf_python_range range)
     static const char *const modules[] = {
         "torch",      "torchvision", "torchaudio", "diffusers",         "transformers",
         "accelerate", "lightning",   "xformers",   "pytorch_lightning", "bitsandbytes",
-        "peft",       "timm",        "vllm",       "deepspeed",         "ultralytics", NULL};
+        "peft",       "timm",        "vllm",       "deepspeed",         "ultralytics",
+        NULL};
     bool is_from = uf__python_is(py, range.begin, "from");
     if (!is_from && !uf__python_is(py, range.begin, "import")) {
         return;
@@ -451,12 +458,12 @@ static bool block_of(const uf_python *py, size_t begin, uf_python_block *kind)
     static const struct {
         const char *word;
         uf_python_block kind;
-    } words[] = {{"def", UF_PYTHON_BLOCK_FUNCTION}, {"class", UF_PYTHON_BLOCK_PLAIN},
-                 {"for", UF_PYTHON_BLOCK_LOOP},     {"while", UF_PYTHON_BLOCK_LOOP},
-                 {"if", UF_PYTHON_BLOCK_BRANCH},    {"elif", UF_PYTHON_BLOCK_BRANCH},
-                 {"else", UF_PYTHON_BLOCK_BRANCH},  {"try", UF_PYTHON_BLOCK_PLAIN},
+    } words[] = {{"def", UF_PYTHON_BLOCK_FUNCTION},  {"class", UF_PYTHON_BLOCK_PLAIN},
+                 {"for", UF_PYTHON_BLOCK_LOOP},      {"while", UF_PYTHON_BLOCK_LOOP},
+                 {"if", UF_PYTHON_BLOCK_BRANCH},     {"elif", UF_PYTHON_BLOCK_BRANCH},
+                 {"else", UF_PYTHON_BLOCK_BRANCH},   {"try", UF_PYTHON_BLOCK_PLAIN},
                  {"except", UF_PYTHON_BLOCK_EXCEPT}, {"finally", UF_PYTHON_BLOCK_PLAIN},
-                 {"with", UF_PYTHON_BLOCK_PLAIN},   {"match", UF_PYTHON_BLOCK_PLAIN},
+                 {"with", UF_PYTHON_BLOCK_PLAIN},    {"match", UF_PYTHON_BLOCK_PLAIN},
                  {"case", UF_PYTHON_BLOCK_BRANCH}};
     begin += uf__python_is(py, begin, "async") ? 1 : 0;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -510,6 +517,20 @@ static void scan_line(uf_python *py, uf_python_range range)
     }
 }
 
+static void scan_lines(uf_python *py, const uf_python_tokens *tokens)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i < tokens->count; i++) {
+        if (tokens->items[i].kind < UF_PYTHON_LINE_END) {
+            continue;
+        }
+        if (i > begin) {
+            scan_line(py, (uf_python_range){begin, i});
+        }
+        begin = i + 1;
+    }
+}
+
 void uf__scan_python(const uf_scan *scan, const char *text, const uf_scan_line *lines,
                      size_t line_count)
 {
@@ -524,15 +545,7 @@ void uf__scan_python(const uf_scan *scan, const char *text, const uf_scan_line *
         py->tokens = tokens.items;
         py->lines = lines;
         py->line_count = line_count;
-        size_t begin = 0;
-        for (size_t i = 0; i < tokens.count; i++) {
-            if (tokens.items[i].kind >= UF_PYTHON_LINE_END) {
-                if (i > begin) {
-                    scan_line(py, (uf_python_range){begin, i});
-                }
-                begin = i + 1;
-            }
-        }
+        scan_lines(py, &tokens);
     }
     uf__python_lex_fini(&tokens);
 }

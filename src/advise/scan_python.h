@@ -45,8 +45,8 @@ typedef struct uf_python {
         uf_python_block kind;
     } blocks[UF_PYTHON_BLOCK_MAX];
     size_t block_count;
-    uint32_t scope, scope_count; /* the function we are in; 0: none */
-    uint32_t import_line, init_line;         /* at module level; 0: not yet */
+    uint32_t scope, scope_count;                 /* the function we are in; 0: none */
+    uint32_t import_line, init_line;             /* at module level; 0: not yet */
     uint32_t scope_import_line, scope_init_line; /* in this function */
     uf_python_name names[UF_PYTHON_NAME_MAX];
     size_t name_count;
@@ -63,8 +63,8 @@ bool uf__python_is_call(const uf_python *py, uf_python_range range, size_t index
 /* The bracket that closes the one at `open`, or range.end. */
 size_t uf__python_close(const uf_python *py, uf_python_range range, size_t open);
 /* The dotted name that ends with the token at index, such as "torch.cuda.empty_cache". */
-const char *uf__python_chain(const uf_python *py, uf_python_range range, size_t index,
-                             char *buffer, size_t capacity);
+const char *uf__python_chain(const uf_python *py, uf_python_range range, size_t index, char *buffer,
+                             size_t capacity);
 const uf_python_name *uf__python_name(const uf_python *py, const char *name);
 uint32_t uf__python_line(const uf_python *py, uint32_t line);
 uf_finding_place uf__python_place(const uf_python *py, size_t index);

@@ -12,7 +12,7 @@ typedef struct lexer {
     const char *source;
     size_t at;
     uint32_t line, indent;
-    unsigned depth; /* of brackets */
+    unsigned depth;    /* of brackets */
     bool is_line_open; /* the logical line has a token */
     uf_python_tokens *tokens;
     uf_findings *findings;
@@ -203,6 +203,32 @@ static void read_blank(lexer *lex)
     lex->at++;
 }
 
+/* Brackets of any kind in pairs, as they nest. The open ones are a list through `close`. */
+static void match_brackets(uf_python_tokens *tokens)
+{
+    size_t open = SIZE_MAX;
+    for (size_t i = 0; i < tokens->count; i++) {
+        uf_python_token *token = &tokens->items[i];
+        token->close = SIZE_MAX;
+        if (token->kind != UF_PYTHON_OPERATOR || token->text[0] == '\0' || token->text[1] != '\0') {
+            continue;
+        }
+        if (strchr("([{", token->text[0]) != NULL) {
+            token->close = open;
+            open = i;
+        } else if (strchr(")]}", token->text[0]) != NULL && open != SIZE_MAX) {
+            size_t outer = tokens->items[open].close;
+            tokens->items[open].close = i;
+            open = outer;
+        }
+    }
+    while (open != SIZE_MAX) { /* never closed */
+        size_t outer = tokens->items[open].close;
+        tokens->items[open].close = SIZE_MAX;
+        open = outer;
+    }
+}
+
 void uf__python_lex(const char *source, uf_python_tokens *tokens, uf_findings *findings)
 {
     memset(tokens, 0, sizeof *tokens);
@@ -222,7 +248,7 @@ void uf__python_lex(const char *source, uf_python_tokens *tokens, uf_findings *f
         } else if (c == '#') {
             lex.at += strcspn(source + lex.at, "\n");
         } else if (c == '\\' && source[lex.at + 1 + (source[lex.at + 1] == '\r')] == '\n') {
-            lex.at += 2 + (source[lex.at + 1] == '\r');
+            lex.at += source[lex.at + 1] == '\r' ? 3 : 2;
             lex.line++;
         } else if (is_name_start(c)) {
             read_word(&lex);
@@ -237,6 +263,7 @@ void uf__python_lex(const char *source, uf_python_tokens *tokens, uf_findings *f
     }
     end_line(&lex);
     add(&lex, UF_PYTHON_END, lex.at);
+    match_brackets(tokens);
 }
 
 void uf__python_lex_fini(uf_python_tokens *tokens)

@@ -19,13 +19,14 @@ typedef enum uf_python_kind {
 
 typedef struct uf_python_token {
     uf_python_kind kind;
-    size_t start, end;  /* in the source, with quotes and prefix */
-    uint32_t line;      /* from 1 on, in the source; where the token starts */
-    uint32_t indent;    /* of its logical line */
-    const char *text;   /* name, number, operator; a string's content */
-    bool is_computed;   /* an f-string with a field in it */
+    size_t close;      /* of an opening bracket: the index of the one that closes it, or SIZE_MAX */
+    size_t start, end; /* in the source, with quotes and prefix */
+    uint32_t line;     /* from 1 on, in the source; where the token starts */
+    uint32_t indent;   /* of its logical line */
+    const char *text;  /* name, number, operator; a string's content */
+    bool is_computed;  /* an f-string with a field in it */
     bool is_bytes;
-    char quote;         /* of a string */
+    char quote; /* of a string */
 } uf_python_token;
 
 typedef struct uf_python_tokens {

@@ -45,8 +45,7 @@ static bool is_loop_around(const uf_python *py, bool *is_in_except, bool *is_in_
 }
 
 /* torch.backends.cuda.max_split_size_mb = 128: the corrected line, if the value is a constant. */
-static const char *settings_line(uf_python *py, const char *option, size_t value_index,
-                                 size_t end)
+static const char *settings_line(uf_python *py, const char *option, size_t value_index, size_t end)
 {
     uf_check *check = py->scan->check;
     const uf_python_token *value = &py->tokens[value_index];
@@ -59,9 +58,9 @@ static const char *settings_line(uf_python *py, const char *option, size_t value
         strcmp(value->text, "False") != 0) {
         return NULL;
     }
-    const char *text = uf__findings_print(&check->findings, "%s:%s", option,
-                                          name != NULL && name->value != NULL ? name->value
-                                                                              : value->text);
+    const char *text =
+        uf__findings_print(&check->findings, "%s:%s", option,
+                           name != NULL && name->value != NULL ? name->value : value->text);
     uf_repair repair = {check->grammar, check->release, true, check->has_fraction};
     const char *fixed = uf__repair(&repair, text, &check->findings);
     return fixed == NULL || fixed[0] == '\0'
@@ -85,8 +84,7 @@ static void say_attribute(uf_python *py, size_t index, const char *chain,
     uf_findings *texts = &py->scan->check->findings;
     bool is_in_except, is_in_branch;
     bool is_sweep = is_loop_around(py, &is_in_except, &is_in_branch);
-    say(py, index, UF_FINDING_UNKNOWN_ATTRIBUTE,
-        uf__findings_copy(texts, chain, strlen(chain)),
+    say(py, index, UF_FINDING_UNKNOWN_ATTRIBUTE, uf__findings_copy(texts, chain, strlen(chain)),
         uf__findings_print(texts,
                            "there is no such setting: this creates an attribute that nobody reads, "
                            "and nothing changes%s. %s is set by PYTORCH_CUDA_ALLOC_CONF, before "
@@ -136,8 +134,7 @@ static bool is_amount(const uf_python *py, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++) {
         const uf_python_token *token = &py->tokens[i];
-        if (uf__python_is(py, i, "**") || uf__python_is(py, i, "*") ||
-            uf__python_is(py, i, "<<") ||
+        if (uf__python_is(py, i, "**") || uf__python_is(py, i, "*") || uf__python_is(py, i, "<<") ||
             (token->kind == UF_PYTHON_NUMBER &&
              (strpbrk(token->text, ".eE") != NULL || strlen(token->text) > 6 ||
               strtoul(token->text, NULL, 10) >= DEVICE_INDEX_LIMIT))) {
@@ -189,7 +186,8 @@ static void check_empty_cache(uf_python *py, uf_python_range range, size_t i)
               "pays for its memory again. PyTorch gives its cache back by itself before it reports "
               "that memory is out; this helps other processes only"
             : "in a loop: every pass waits for the GPU and the next one pays for its memory again. "
-              "PyTorch gives its cache back by itself before it reports that memory is out, so this "
+              "PyTorch gives its cache back by itself before it reports that memory is out, so "
+              "this "
               "prevents nothing; it helps other processes only",
         "");
 }
@@ -237,7 +235,8 @@ static void check_caching(uf_python *py, uf_python_range range, size_t i)
     size_t argument = i + 2 + (uf__python_is(py, i + 2, "value") ? 2 : 0);
     if (argument < range.end && uf__python_is(py, argument, "False")) {
         say(py, i, UF_FINDING_CACHING_OFF, "caching_allocator_enable",
-            "switches the caching allocator off: every allocation is a cudaMalloc and every release "
+            "switches the caching allocator off: every allocation is a cudaMalloc and every "
+            "release "
             "a cudaFree that waits for the GPU, and all settings are without effect. For debugging "
             "only",
             "");
@@ -310,8 +309,8 @@ static uf_python_holds token_holds(const uf_python *py, size_t i)
     if (name != NULL) {
         return name->holds;
     }
-    static const char *const endings[] = {"", "_bytes", "_memory", "_mem", "_mb", "_gb", "_mib",
-                                          "_gib"};
+    static const char *const endings[] = {"",    "_bytes", "_memory", "_mem",
+                                          "_mb", "_gb",    "_mib",    "_gib"};
     for (size_t k = 0; k < sizeof endings / sizeof endings[0] && py->has_torch; k++) {
         char word[32];
         snprintf(word, sizeof word, "allocated%s", endings[k]);
@@ -378,10 +377,9 @@ static size_t operand_begin(const uf_python *py, uf_python_range range, size_t e
         } else {
             return at;
         }
-        bool goes_on = at > range.begin && (uf__python_is(py, at - 1, ".") ||
-                                            uf__python_is(py, at, ".") ||
-                                            uf__python_is(py, at, "(") ||
-                                            uf__python_is(py, at, "["));
+        bool goes_on =
+            at > range.begin && (uf__python_is(py, at - 1, ".") || uf__python_is(py, at, ".") ||
+                                 uf__python_is(py, at, "(") || uf__python_is(py, at, "["));
         if (!goes_on) {
             return at;
         }
@@ -396,9 +394,8 @@ static void check_formula(uf_python *py, uf_python_range range, size_t i)
     }
     size_t right_end = operand_end(py, range, i + 1);
     size_t left_begin = operand_begin(py, range, i);
-    bool is_difference =
-        range_holds(py, left_begin, i) == UF_PYTHON_HOLDS_ALLOCATED &&
-        range_holds(py, i + 1, right_end) == UF_PYTHON_HOLDS_ACTIVE;
+    bool is_difference = range_holds(py, left_begin, i) == UF_PYTHON_HOLDS_ALLOCATED &&
+                         range_holds(py, i + 1, right_end) == UF_PYTHON_HOLDS_ACTIVE;
     bool is_one = py->tokens[i - 1].kind == UF_PYTHON_NUMBER && atof(py->tokens[i - 1].text) == 1.0;
     bool is_share = is_one && right_end < range.end && uf__python_is(py, right_end, "/") &&
                     range_holds(py, i + 1, right_end) == UF_PYTHON_HOLDS_ACTIVE &&
@@ -468,28 +465,33 @@ void uf__python_misuse(uf_python *py, uf_python_range range)
 static void remember(uf_python *py, const char *name, size_t begin, size_t end)
 {
     uf_python_name *entry = NULL;
+    uf_python_name found = {.name = name, .holds = range_holds(py, begin, end)};
     for (size_t i = 0; i < py->name_count; i++) {
         entry = strcmp(py->names[i].name, name) == 0 ? &py->names[i] : entry;
+    }
+    const uf_python_token *only = begin + 1 == end ? &py->tokens[begin] : NULL;
+    if (only != NULL && only->kind == UF_PYTHON_STRING && !only->is_computed && !only->is_bytes &&
+        py->scope == 0) {
+        found.value = only->text;
+    }
+    bool is_argument = false; /* of a command line: its default decides nothing here */
+    for (size_t i = begin; i < end; i++) {
+        const uf_python_token *token = &py->tokens[i];
+        is_argument = is_argument || uf__python_is(py, i, "add_argument");
+        found.is_device = found.is_device || (token->kind == UF_PYTHON_STRING && !is_argument &&
+                                              strncmp(token->text, "cuda", 4) == 0 &&
+                                              (token->text[4] == '\0' || token->text[4] == ':'));
+    }
+    if (only != NULL && only->kind == UF_PYTHON_NAME) {
+        const uf_python_name *other = uf__python_name(py, only->text);
+        found.is_device = other != NULL && other->is_device;
+        found.value = other == NULL ? NULL : other->value;
     }
     if (entry == NULL && py->name_count < UF_PYTHON_NAME_MAX) {
         entry = &py->names[py->name_count++];
     }
-    if (entry == NULL) {
-        return;
-    }
-    *entry = (uf_python_name){.name = name, .holds = range_holds(py, begin, end)};
-    if (begin + 1 == end && py->tokens[begin].kind == UF_PYTHON_STRING &&
-        !py->tokens[begin].is_computed && !py->tokens[begin].is_bytes && py->scope == 0) {
-        entry->value = py->tokens[begin].text;
-    }
-    bool is_query = false;
-    for (size_t i = begin; i < end; i++) {
-        const uf_python_token *token = &py->tokens[i];
-        is_query = is_query || uf__python_is(py, i, "add_argument");
-        entry->is_device =
-            entry->is_device || (token->kind == UF_PYTHON_STRING && !is_query &&
-                                 strncmp(token->text, "cuda", 4) == 0 &&
-                                 (token->text[4] == '\0' || token->text[4] == ':'));
+    if (entry != NULL) {
+        *entry = found;
     }
 }
 
@@ -510,8 +512,8 @@ static size_t next_comma(const uf_python *py, size_t begin, size_t end)
 void uf__python_remember(uf_python *py, uf_python_range range)
 {
     size_t equals = range.begin;
-    while (equals < range.end && (py->tokens[equals].kind == UF_PYTHON_NAME ||
-                                  uf__python_is(py, equals, ","))) {
+    while (equals < range.end &&
+           (py->tokens[equals].kind == UF_PYTHON_NAME || uf__python_is(py, equals, ","))) {
         equals++;
     }
     if (equals == range.begin || equals >= range.end || !uf__python_is(py, equals, "=")) {

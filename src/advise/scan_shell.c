@@ -31,7 +31,7 @@ typedef struct shell {
     char before[3]; /* the operator in front of this command */
     char ended[3];  /* the operator behind it */
     size_t ended_at;
-    size_t cut_at; /* where a redirection follows a word directly; 0: nowhere */
+    size_t cut_at;  /* where a redirection follows a word directly; 0: nowhere */
     unsigned depth; /* of if, case, functions, subshells */
     bool is_exporting_all;
     char heredoc[64];
@@ -103,10 +103,10 @@ static void read_word(shell *sh, word *found)
                 out[length++] = text[at + 1];
             }
             at += 2;
-        } else if (quote != '\'' &&
-                   (c == '`' || (c == '$' && (isalpha((unsigned char)text[at + 1]) ||
-                                              strchr("_{(", text[at + 1]) != NULL) &&
-                                 text[at + 1] != '\0'))) {
+        } else if (quote != '\'' && (c == '`' || (c == '$' &&
+                                                  (isalpha((unsigned char)text[at + 1]) ||
+                                                   strchr("_{(", text[at + 1]) != NULL) &&
+                                                  text[at + 1] != '\0'))) {
             size_t end = skip_expansion(text, at);
             found->has_unknown = true;
             for (; at < end; at++) {
@@ -190,8 +190,8 @@ static uf_setup setup_of(const shell *sh, const word *found, uf_setup_kind kind)
 }
 
 /* The text was cut at `cut`; what was meant goes on to the end of that word. */
-static void say_cut(shell *sh, const word *found, uf_setup *setup, size_t end,
-                    uf_finding_id id, const char *message)
+static void say_cut(shell *sh, const word *found, uf_setup *setup, size_t end, uf_finding_id id,
+                    const char *message)
 {
     uf_findings *texts = &sh->scan->check->findings;
     size_t start = found->start + strlen(setup->name) + 1;
@@ -251,11 +251,12 @@ static void check_cut(shell *sh, size_t index, uf_setup *setup)
     next += strspn(sh->text + next, " \t");
     if (uf__scan_is_option(sh->text + next)) {
         size_t end = option_word_end(sh->text, next);
-        say_cut(sh, found, setup, end, UF_FINDING_SHELL_CUTS,
-                uf__findings_print(texts,
-                                   "the shell cuts the value at '%s': PyTorch sees '%s', and '%.*s' "
-                                   "becomes a command of its own. Options are separated by ','",
-                                   sh->ended, setup->value, (int)(end - next), sh->text + next));
+        say_cut(
+            sh, found, setup, end, UF_FINDING_SHELL_CUTS,
+            uf__findings_print(texts,
+                               "the shell cuts the value at '%s': PyTorch sees '%s', and '%.*s' "
+                               "becomes a command of its own. Options are separated by ','",
+                               sh->ended, setup->value, (int)(end - next), sh->text + next));
     }
 }
 
@@ -322,9 +323,8 @@ static void say_wrong_shell(shell *sh, size_t index, const char *name, const cha
                             const char *value)
 {
     uf_findings *texts = &sh->scan->check->findings;
-    const char *fix = value == NULL
-                          ? NULL
-                          : uf__findings_print(texts, "export %s=\"%s\"", name, value);
+    const char *fix =
+        value == NULL ? NULL : uf__findings_print(texts, "export %s=\"%s\"", name, value);
     uf__findings_add(texts, UF_FINDING_WRONG_SHELL, uf__scan_place(sh->scan, sh->words[index].line),
                      name, message, fix);
 }
@@ -374,10 +374,11 @@ static void scan_set(shell *sh, size_t first)
     const char *cooked = sh->words[i].cooked;
     const char *name = uf__findings_copy(&sh->scan->check->findings, cooked, length);
     if (cooked[length] == '=') {
-        say_wrong_shell(sh, i, name,
-                        "`set NAME=VALUE` is for the Windows command prompt; in a shell it sets the "
-                        "positional parameter $1 and no variable",
-                        cooked + length + 1);
+        say_wrong_shell(
+            sh, i, name,
+            "`set NAME=VALUE` is for the Windows command prompt; in a shell it sets the "
+            "positional parameter $1 and no variable",
+            cooked + length + 1);
     } else if (i > first + 1 && i + 1 < sh->count) {
         const word *value = &sh->words[i + 1];
         uf_setup setup = {.kind = is_exported ? UF_SETUP_SET : UF_SETUP_LOCAL,
@@ -429,10 +430,10 @@ static void scan_unset(shell *sh, size_t first)
 static bool is_program(const char *cooked)
 {
     static const char *const names[] = {
-        "python",   "torchrun", "accelerate", "deepspeed", "vllm",    "jupyter",   "streamlit",
-        "gunicorn", "uvicorn",  "srun",       "mpirun",    "exec",    "bash",      "sh",
+        "python",   "torchrun", "accelerate", "deepspeed", "vllm",        "jupyter",   "streamlit",
+        "gunicorn", "uvicorn",  "srun",       "mpirun",    "exec",        "bash",      "sh",
         "docker",   "podman",   "nohup",      "sbatch",    "singularity", "apptainer", "uv",
-        "poetry",   "make",     "pytest",     "ipython",   "conda",   "comfy",     "screen",
+        "poetry",   "make",     "pytest",     "ipython",   "conda",       "comfy",     "screen",
         "tmux",     "webui",    "launch",     "source",    "systemctl"};
     const char *base = base_of(cooked);
     size_t length = strlen(base);
@@ -493,12 +494,12 @@ static void check_slurm(shell *sh, const word *found)
     const char *comma = strchr(name + length, ',');
     if (comma != NULL && uf__scan_is_option(comma + 1)) {
         uf_findings *texts = &sh->scan->check->findings;
-        uf__findings_add(texts, UF_FINDING_SHELL_CUTS, uf__scan_place(sh->scan, found->line),
-                         uf__findings_copy(texts, name, length),
-                         "Slurm divides --export at every comma, so PyTorch sees the first option "
-                         "only; export the variable in front, and let --export=ALL hand it on",
-                         uf__findings_print(texts, "export %.*s=\"%s\"", (int)length, name,
-                                            name + length + 1));
+        uf__findings_add(
+            texts, UF_FINDING_SHELL_CUTS, uf__scan_place(sh->scan, found->line),
+            uf__findings_copy(texts, name, length),
+            "Slurm divides --export at every comma, so PyTorch sees the first option "
+            "only; export the variable in front, and let --export=ALL hand it on",
+            uf__findings_print(texts, "export %.*s=\"%s\"", (int)length, name, name + length + 1));
     }
 }
 
@@ -559,7 +560,7 @@ static void scan_words(shell *sh, size_t first)
 
 static size_t skip_keywords(shell *sh)
 {
-    static const char *const keywords[] = {"then", "else", "do",  "!",    "{",     "elif",
+    static const char *const keywords[] = {"then", "else", "do",    "!",     "{",   "elif",
                                            "time", "if",   "until", "while", "case"};
     size_t first = 0;
     while (first < sh->count) {
@@ -568,10 +569,10 @@ static size_t skip_keywords(shell *sh)
         for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++) {
             is_keyword = is_keyword || strcmp(cooked, keywords[i]) == 0;
         }
-        bool opens = strcmp(cooked, "if") == 0 || strcmp(cooked, "case") == 0 ||
-                     strcmp(cooked, "{") == 0;
-        bool closes = strcmp(cooked, "fi") == 0 || strcmp(cooked, "esac") == 0 ||
-                      strcmp(cooked, "}") == 0;
+        bool opens =
+            strcmp(cooked, "if") == 0 || strcmp(cooked, "case") == 0 || strcmp(cooked, "{") == 0;
+        bool closes =
+            strcmp(cooked, "fi") == 0 || strcmp(cooked, "esac") == 0 || strcmp(cooked, "}") == 0;
         sh->depth += opens;
         sh->depth -= closes && sh->depth > 0;
         if (!is_keyword) {
@@ -597,10 +598,11 @@ static bool says_foreign(shell *sh, size_t first)
 {
     const char *cooked = sh->words[first].cooked;
     size_t length;
-    if (strncmp(cooked, "$env:", 5) == 0 &&
-        variable_of(cooked + 5, &length) != UF_VARIABLE_NONE) {
+    if (strncmp(cooked, "$env:", 5) == 0 && variable_of(cooked + 5, &length) != UF_VARIABLE_NONE) {
         const char *name = uf__findings_copy(&sh->scan->check->findings, cooked + 5, length);
-        const char *value = sh->count > first + 2 ? sh->words[first + 2].cooked : NULL;
+        const char *value = cooked[5 + length] == '=' ? cooked + 6 + length
+                            : sh->count > first + 2   ? sh->words[first + 2].cooked
+                                                      : NULL;
         say_wrong_shell(sh, first, name,
                         "$env:NAME is for PowerShell; in a shell this is no assignment", value);
         return true;
@@ -617,10 +619,10 @@ static bool says_foreign(shell *sh, size_t first)
 
 static void scan_command(shell *sh)
 {
-    static const char *const declarations[] = {"export", "declare", "typeset",
+    static const char *const declarations[] = {"export", "declare",  "typeset",
                                                "local",  "readonly", NULL};
-    static const char *const silent[] = {"echo", "printf", "grep", "sed",  "awk",
-                                         "printenv", "alias", "test", "[", "[[", "cat", NULL};
+    static const char *const silent[] = {"echo",  "printf", "grep", "sed", "awk", "printenv",
+                                         "alias", "test",   "[",    "[[",  "cat", NULL};
     size_t first = sh->count == 0 ? 0 : skip_keywords(sh);
     if (first >= sh->count) {
         return;

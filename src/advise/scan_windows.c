@@ -22,13 +22,14 @@ static bool starts_word(const char *text, const char *word)
 
 static bool is_program(const char *text)
 {
-    static const char *const names[] = {"python", "py", "call", "start", "torchrun", "accelerate",
-                                        "jupyter", "docker", "wsl", "pythonw", "cmd"};
+    static const char *const names[] = {"python",   "py",         "call",    "start",
+                                        "torchrun", "accelerate", "jupyter", "docker",
+                                        "wsl",      "pythonw",    "cmd"};
     text += *text == '&' ? 1 : 0;
     text += strspn(text, " \t\"");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (starts_word(text, names[i]) || (strncasecmp(text, names[i], strlen(names[i])) == 0 &&
-                                            text[strlen(names[i])] == '.')) {
+        if (starts_word(text, names[i]) ||
+            (strncasecmp(text, names[i], strlen(names[i])) == 0 && text[strlen(names[i])] == '.')) {
             return true;
         }
     }
@@ -87,11 +88,11 @@ static void scan_set(const uf_scan *scan, const char *line, size_t at, uint32_t 
         size_t value = equals + strspn(line + equals, " ") + 1;
         value += strspn(line + value, " \"");
         size_t length = strcspn(line + value, "\"&|<> ");
-        uf__findings_add(texts, UF_FINDING_SHELL_BLANKS, uf__scan_place(scan, number), name,
-                         "a blank in front of '=' belongs to the name: this sets a variable with a "
-                         "blank at its end, which nothing reads",
-                         uf__findings_print(texts, "set \"%s=%.*s\"", name, (int)length,
-                                            line + value));
+        uf__findings_add(
+            texts, UF_FINDING_SHELL_BLANKS, uf__scan_place(scan, number), name,
+            "a blank in front of '=' belongs to the name: this sets a variable with a "
+            "blank at its end, which nothing reads",
+            uf__findings_print(texts, "set \"%s=%.*s\"", name, (int)length, line + value));
         return;
     }
     if (line[equals] != '=') {
@@ -108,7 +109,8 @@ static void scan_set(const uf_scan *scan, const char *line, size_t at, uint32_t 
     setup.variable = uf__variable_find(name, strlen(name), NULL);
     setup.place = uf__scan_place(scan, number);
     const char *text = uf__findings_copy(texts, line + value, end - value);
-    setup.value = memchr(text, '%', strlen(text)) != NULL || strchr(text, '!') != NULL ? NULL : text;
+    setup.value =
+        memchr(text, '%', strlen(text)) != NULL || strchr(text, '!') != NULL ? NULL : text;
     setup.quoting = is_quoted ? UF_QUOTING_BARE : UF_QUOTING_CMD;
     size_t span_end = end;
     if (!is_quoted && line[end] == '>' && memchr(text, '[', strlen(text)) != NULL) {
@@ -251,6 +253,7 @@ static void scan_env(const uf_scan *scan, const char *line, size_t at, uint32_t 
     }
     size_t value = equals + 1 + strspn(line + equals + 1, " \t");
     uf_setup setup = {.kind = kind, .name = name, .is_conditional = is_conditional};
+    setup.is_never_exported = kind == UF_SETUP_LOCAL;
     setup.variable = uf__variable_find(name, strlen(name), NULL);
     setup.place = uf__scan_place(scan, number);
     if (line[value] == '$') {

@@ -11,17 +11,24 @@ static uf_stat stat_of(const uf_counter_class *counter)
     return (uf_stat){.current = counter->current,
                      .peak = counter->peak,
                      .allocated = counter->allocated,
-                     .freed = counter->allocated - counter->current + counter->freed_base};
+                     .freed = (int64_t)((uint64_t)counter->allocated - (uint64_t)counter->current +
+                                        (uint64_t)counter->freed_base)};
+}
+
+/* Wraps, as PyTorch's counters do. */
+static int64_t sum(int64_t a, int64_t b)
+{
+    return (int64_t)((uint64_t)a + (uint64_t)b);
 }
 
 static uf_stat_group group_of(const uf_counter *counter)
 {
     uf_stat_group group = {.small_pool = stat_of(&counter->of[UF_CLASS_SMALL]),
                            .large_pool = stat_of(&counter->of[UF_CLASS_LARGE])};
-    group.all = (uf_stat){.current = group.small_pool.current + group.large_pool.current,
+    group.all = (uf_stat){.current = sum(group.small_pool.current, group.large_pool.current),
                           .peak = counter->peak_all,
-                          .allocated = group.small_pool.allocated + group.large_pool.allocated,
-                          .freed = group.small_pool.freed + group.large_pool.freed};
+                          .allocated = sum(group.small_pool.allocated, group.large_pool.allocated),
+                          .freed = sum(group.small_pool.freed, group.large_pool.freed)};
     return group;
 }
 

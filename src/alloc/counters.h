@@ -45,12 +45,12 @@ static inline void uf__counter_increase(uf_counters *counters, uf_counter_id id,
 {
     uf_counter *counter = &counters->counters[id];
     uf_counter_class *own = &counter->of[pool_class];
-    own->current += (int64_t)amount;
-    own->allocated += (int64_t)amount;
+    own->current = (int64_t)((uint64_t)own->current + amount);
+    own->allocated = (int64_t)((uint64_t)own->allocated + amount); /* wraps, as in PyTorch */
     if (own->current > own->peak) {
         own->peak = own->current;
     }
-    int64_t all = own->current + counter->of[1 - pool_class].current;
+    int64_t all = (int64_t)((uint64_t)own->current + (uint64_t)counter->of[1 - pool_class].current);
     if (all > counter->peak_all) {
         counter->peak_all = all;
     }
@@ -59,7 +59,8 @@ static inline void uf__counter_increase(uf_counters *counters, uf_counter_id id,
 static inline void uf__counter_decrease(uf_counters *counters, uf_counter_id id, int pool_class,
                                         uint64_t amount)
 {
-    counters->counters[id].of[pool_class].current -= (int64_t)amount;
+    int64_t *current = &counters->counters[id].of[pool_class].current;
+    *current = (int64_t)((uint64_t)*current - amount);
 }
 
 static inline void uf__counter_single_increase(uf_counter_class *counter)
@@ -78,7 +79,8 @@ static inline void uf__counter_single_decrease(uf_counter_class *counter)
 
 static inline int64_t uf__counter_all(const uf_counters *counters, uf_counter_id id)
 {
-    return counters->counters[id].of[0].current + counters->counters[id].of[1].current;
+    const uf_counter *counter = &counters->counters[id];
+    return (int64_t)((uint64_t)counter->of[0].current + (uint64_t)counter->of[1].current);
 }
 
 /* peak := current everywhere. */

@@ -108,14 +108,15 @@ uf_status uf__core_flush(uf_core *core)
             status = release_class(core, UF_DEFAULT_POOL, UF_CLASS_SMALL);
         }
     }
-    uint32_t pool;
+    uint32_t pool, last = UF_ANY_POOL;
     while (core->pool_hook != NULL && status == UF_OK &&
            core->pool_hook(core->pool_context, &pool)) {
         uint64_t before = core->release_sequence_count;
         status = uf__core_pool_empty(core, pool);
-        if (core->release_sequence_count == before) {
-            break;
+        if (core->release_sequence_count == before && pool == last) {
+            break; /* named twice, and nothing left in it */
         }
+        last = pool;
     }
     for (uint32_t i = 1; core->pool_hook == NULL && i < core->pool_count && status == UF_OK; i++) {
         if (core->pools[i].is_known && core->pools[i].use_count == 0) {

@@ -19,6 +19,8 @@
 
 #include "alloc/rounding.h"
 
+enum { PROGRESS_EVENTS = 1 << 16 };
+
 void uf__follow_fail(uf_follow *follow, uint64_t event, const char *format, ...)
 {
     if (follow->has_failed) {
@@ -675,8 +677,15 @@ uf_status uf__follow_run(uf_follow *follow, uf_program *program, const uf_assump
         }
     }
     follow->peak_total_bytes = peak_total(program, follow->core.total_bytes);
+    uint64_t told = 0;
     while (follow->cursor < program->event_count && !follow->has_failed) {
         follow_event(follow);
+        if (follow->cursor - told > PROGRESS_EVENTS && program->options.progress != NULL) {
+            told = follow->cursor;
+            if (!program->options.progress(program->options.progress_context, told, 0)) {
+                return UF_ERROR_INTERRUPTED;
+            }
+        }
     }
     if (!follow->has_failed) {
         follow->group_last = program->event_count;

@@ -16,13 +16,14 @@
 enum { MAX_POOL_CHOICES = 6, MAX_CHANGES = 48 };
 
 /* At most this many events are followed in all; beyond it the best result so far stands. */
-static const uint64_t EVENT_BUDGET = 200u * 1000u * 1000u;
+static const uint64_t EVENT_BUDGET = 60u * 1000u * 1000u;
 
 typedef struct uf_inference {
     uf_program *program;
     uf_assumptions assumptions;
     uint64_t creator_count;
     uint64_t budget;
+    uf_status status;                /* why a run could not be made */
     uf_follow *best;                 /* the run that got furthest; a core keeps pointers into it */
     uint32_t spare_label;            /* a pool that nothing uses yet, 0 = none */
     uint16_t old_label, *old_labels; /* what the last change replaced */
@@ -98,13 +99,13 @@ static bool bind_final(uf_inference *inference, const uf_ranges *ranges)
         if (!uf__program_pool_find(program, segment->pool_id, &label)) {
             return false;
         }
-        for (size_t r = 0; r < ranges->count; r++) {
-            const uf_range *range = &ranges->items[r];
-            if (range->addr < segment->addr + segment->total_bytes && range->end > segment->addr) {
-                inference->assumptions.labels[range->creator] = (uint16_t)label;
-                inference->assumptions.is_bound[range->creator] = 1;
-                inference->assumptions.has_private |= label != 0;
-            }
+        for (size_t r = uf__ranges_position(ranges, segment->addr);
+             r < ranges->count && ranges->items[r].addr < segment->addr + segment->total_bytes;
+             r++) {
+            uint64_t creator = ranges->items[r].creator;
+            inference->assumptions.labels[creator] = (uint16_t)label;
+            inference->assumptions.is_bound[creator] = 1;
+            inference->assumptions.has_private |= label != 0;
         }
     }
     return true;
@@ -345,6 +346,7 @@ static uf_follow *run(uf_inference *inference)
     inference->budget -= spent < inference->budget ? spent : inference->budget;
     if (status != UF_OK) {
         follow_destroy(follow);
+        inference->status = status;
         return NULL;
     }
     return follow;
@@ -447,6 +449,7 @@ static void report_best(uf_inference *inference)
     report->is_equal = !best->has_failed;
     report->events_equal = best->cursor;
     report->difference = best->difference;
+    report->has_given_up = best->has_failed && inference->budget == 0;
     if (program->start != NULL && best->has_failed) {
         report->unexplained_events = program->event_count - best->cursor;
     }
@@ -463,7 +466,8 @@ static void report_best(uf_inference *inference)
 
 uf_status uf__infer(uf_program *program)
 {
-    uf_inference inference = {.program = program, .budget = EVENT_BUDGET};
+    uf_inference inference = {
+        .program = program, .budget = EVENT_BUDGET, .status = UF_ERROR_HOST_MEMORY};
     bool is_good = assume_plainly(&inference);
     inference.best = is_good ? run(&inference) : NULL;
     is_good = inference.best != NULL;
@@ -487,5 +491,5 @@ uf_status uf__infer(uf_program *program)
     free(inference.assumptions.is_bound);
     free(inference.old_labels);
     free(inference.assumptions.readings);
-    return is_good ? UF_OK : UF_ERROR_HOST_MEMORY;
+    return is_good ? UF_OK : inference.status;
 }

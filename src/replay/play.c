@@ -18,15 +18,18 @@
 
 enum { PROGRESS_EVENTS = 1 << 18 };
 
+static const uint32_t WAITS = UINT32_C(1) << 31;
+static const uint64_t MAX_DEVICE_BYTES = UINT64_C(1) << 50;
+
 typedef struct uf_player {
     const uf_program *program;
     const uf_replay_options *options;
     uf_core core;
     uf_sim sim;
-    uint32_t *block_of_alloc;
-    uint32_t *stream_of; /* core stream by program stream */
-    uint32_t *pool_of;   /* core pool + 1 by label, 0 = not made yet */
-    uint32_t *after;     /* completions put off to the end of the next request */
+    uint32_t *block_of_alloc; /* with WAITS once its free was requested */
+    uint32_t *stream_of;      /* core stream by program stream */
+    uint32_t *pool_of;        /* core pool + 1 by label, 0 = not made yet */
+    uint32_t *after;          /* completions put off to the end of the next request */
     uint32_t after_count, after_capacity;
     uf_ranges held; /* segments and reservations */
     uint64_t at;    /* the event under way */
@@ -148,7 +151,7 @@ static uf_status pool_for(uf_player *player, uint32_t label, uint32_t *pool)
 static void complete_after(uf_player *player)
 {
     for (uint32_t i = 0; i < player->after_count; i++) {
-        uint32_t id = player->after[i], block = player->block_of_alloc[id];
+        uint32_t id = player->after[i], block = player->block_of_alloc[id] & ~WAITS;
         if (block != UF_NO_BLOCK && uf__core_is_waiting(&player->core, block, id)) {
             uf__core_complete(&player->core, block);
         }
@@ -185,20 +188,24 @@ static uf_status play_alloc(uf_player *player, uint64_t at, uint32_t id)
 static uf_status play_free(uf_player *player, uf_op_kind kind, uint32_t id)
 {
     uint32_t block = player->block_of_alloc[id];
-    if (block == UF_NO_BLOCK) {
-        return UF_OK; /* its request failed, or it lived before the steady part */
+    if (block == UF_NO_BLOCK || (block & WAITS) != 0) {
+        return UF_OK; /* its request failed, or it was freed before this repetition */
     }
     if (kind == UF_OP_FREE) {
         player->block_of_alloc[id] = UF_NO_BLOCK;
         return uf__core_free(&player->core, block);
     }
     uf_status status = uf__core_use_external(&player->core, block, id);
-    return status == UF_OK ? uf__core_free(&player->core, block) : status;
+    if (status == UF_OK) {
+        player->block_of_alloc[id] |= WAITS;
+        status = uf__core_free(&player->core, block);
+    }
+    return status;
 }
 
 static uf_status play_completion(uf_player *player, uf_op_kind kind, uint32_t id)
 {
-    uint32_t block = player->block_of_alloc[id];
+    uint32_t block = player->block_of_alloc[id] & ~WAITS;
     if (block == UF_NO_BLOCK) {
         return UF_OK;
     }
@@ -323,12 +330,13 @@ static uf_status end_repetition(uf_player *player, const uf_steady *steady)
         if (uf__op_kind(op) != UF_OP_ALLOC || player->block_of_alloc[id] == UF_NO_BLOCK) {
             continue;
         }
-        uint32_t block = player->block_of_alloc[id];
+        uint32_t block = player->block_of_alloc[id] & ~WAITS;
+        bool is_freed = block != player->block_of_alloc[id];
         player->block_of_alloc[id] = UF_NO_BLOCK;
-        if (uf__core_is_waiting(&player->core, block, id)) {
-            uf__core_complete(&player->core, block);
-        } else if (uf__core_block(&player->core, block)->life == UF_LIFE_ALLOCATED) {
+        if (!is_freed) {
             status = uf__core_free(&player->core, block);
+        } else if (uf__core_is_waiting(&player->core, block, id)) {
+            uf__core_complete(&player->core, block);
         }
     }
     return status;
@@ -401,7 +409,13 @@ static uf_status play_all(uf_player *player)
         return play_repetitions(player);
     }
     if (status == UF_OK && from > 0) {
+        uf_replay_options before = *options; /* failures before the range are not its own */
+        before.on_oom = UF_ON_OOM_SKIP;
+        player->options = &before;
         status = play_range(player, 0, from < to ? from : to);
+        player->options = options;
+        player->result->has_oom = false;
+        player->result->first_oom = (uf_oom){0};
         uf__counters_reset_peak(&player->core.counters);
         uf__counters_reset_accumulated(&player->core.counters);
         player->sim.call_count = player->sim.sync_count = 0;
@@ -500,6 +514,10 @@ uf_status uf_replay_run(const uf_program *program, const uf_replay_options *opti
         return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
                              "the range starts at event %" PRIu64 ", the trace has %" PRIu64,
                              options->from_event, program->event_count);
+    }
+    if (options->total_bytes > MAX_DEVICE_BYTES || options->card_bytes > MAX_DEVICE_BYTES) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "a device of more than 1 PiB is beyond what a replay can address");
     }
     uf_conf conf = program->conf;
     if (options->conf != NULL) {

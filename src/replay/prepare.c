@@ -95,8 +95,8 @@ uf_status uf_program_create(const uf_trace *trace, const uf_program_options *opt
         status = status == UF_OK ? uf__infer(program) : status;
         status = status == UF_OK ? uf__audit(program) : status;
         if (status != UF_OK) {
-            (void)uf__error_set(error, status, "no memory to follow %" PRIu64 " events",
-                                program->event_count);
+            (void)uf__error_set(error, status, "%s while following %" PRIu64 " events",
+                                uf_status_text(status), program->event_count);
         }
     }
     if (status != UF_OK) {

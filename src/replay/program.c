@@ -20,7 +20,8 @@ typedef struct uf_linker {
     uint32_t capacity;
     uint32_t *stream_of_site; /* stream index + 1, 0 = not looked up */
     uint32_t *pool_of_site;
-    int64_t live_bytes, peak_bytes; /* against the start, whose bytes are added at the end */
+    int64_t live_bytes,
+        peak_bytes; /* saturating, against the start, whose bytes are added at the end */
     uint64_t start_bytes;
 } uf_linker;
 
@@ -28,6 +29,13 @@ static uint64_t floor_bytes(uint64_t requested_bytes)
 {
     return requested_bytes > UINT64_MAX - 511 ? requested_bytes
                                               : (requested_bytes + 511) & ~UINT64_C(511);
+}
+
+/* As a signed change; what no device holds is cut off. */
+static int64_t signed_floor(uint64_t requested_bytes)
+{
+    uint64_t bytes = floor_bytes(requested_bytes);
+    return bytes > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)bytes;
 }
 
 static void contradict(uf_program *program, uint64_t event, const char *what)
@@ -173,6 +181,13 @@ static bool site_of(uf_linker *linker, uint32_t site, uint32_t *stream, uint32_t
     return true;
 }
 
+static void add_live(uf_linker *linker, int64_t change)
+{
+    if (__builtin_add_overflow(linker->live_bytes, change, &linker->live_bytes)) {
+        linker->live_bytes = change < 0 ? INT64_MIN : INT64_MAX;
+    }
+}
+
 static bool link_alloc(uf_linker *linker, uint64_t at, const uf_event *event)
 {
     uf_program *program = linker->program;
@@ -180,14 +195,14 @@ static bool link_alloc(uf_linker *linker, uint64_t at, const uf_event *event)
     const uint32_t *known = uf__addrmap_find(&linker->by_addr, event->addr);
     if (known != NULL && linker->lives[*known] != LIFE_DONE) {
         contradict(program, at, "the address is in use already");
-        linker->live_bytes -= (int64_t)floor_bytes(program->alloc_bytes[*known]);
+        add_live(linker, -signed_floor(program->alloc_bytes[*known]));
     }
     if (!site_of(linker, event->site, &stream, &pool) ||
         !add_alloc(linker, event->addr, event->size_bytes, stream, pool, &id)) {
         return false;
     }
     program->ops[at] = uf__op(UF_OP_ALLOC, id);
-    linker->live_bytes += (int64_t)floor_bytes(event->size_bytes);
+    add_live(linker, signed_floor(event->size_bytes));
     if (linker->live_bytes > linker->peak_bytes) {
         linker->peak_bytes = linker->live_bytes;
     }
@@ -237,7 +252,7 @@ static bool link_free(uf_linker *linker, uint64_t at, const uf_event *event)
         next != NULL && next->action == UF_ACTION_FREE_COMPLETED && next->addr == event->addr;
     program->ops[at] = uf__op(is_at_once ? UF_OP_FREE : UF_OP_FREE_LATER, id);
     linker->lives[id] = is_at_once ? LIFE_DONE : LIFE_PENDING;
-    linker->live_bytes -= is_at_once ? (int64_t)floor_bytes(program->alloc_bytes[id]) : 0;
+    add_live(linker, is_at_once ? -signed_floor(program->alloc_bytes[id]) : 0);
     return true;
 }
 
@@ -257,7 +272,7 @@ static bool link_completion(uf_linker *linker, uint64_t at, const uf_event *even
         program->ops[at] =
             uf__op(linker->lives[id] == LIFE_PENDING ? UF_OP_COMPLETE : UF_OP_FREE, id);
         linker->lives[id] = LIFE_DONE;
-        linker->live_bytes -= (int64_t)floor_bytes(program->alloc_bytes[id]);
+        add_live(linker, -signed_floor(program->alloc_bytes[id]));
     }
     return true;
 }

@@ -12,8 +12,7 @@ void uf__ranges_fini(uf_ranges *ranges)
     memset(ranges, 0, sizeof *ranges);
 }
 
-/* The first range whose end is above addr. */
-static size_t position(const uf_ranges *ranges, uint64_t addr)
+size_t uf__ranges_position(const uf_ranges *ranges, uint64_t addr)
 {
     size_t low = 0, high = ranges->count;
     while (low < high) {
@@ -60,7 +59,7 @@ bool uf__ranges_add(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes, uint6
         return true;
     }
     return uf__ranges_remove(ranges, addr, end - addr, &ignored) &&
-           insert_at(ranges, position(ranges, addr), (uf_range){addr, end, creator});
+           insert_at(ranges, uf__ranges_position(ranges, addr), (uf_range){addr, end, creator});
 }
 
 bool uf__ranges_remove(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes,
@@ -68,7 +67,7 @@ bool uf__ranges_remove(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes,
 {
     uint64_t end = addr + size_bytes < addr ? UINT64_MAX : addr + size_bytes;
     *removed_bytes = 0;
-    size_t at = position(ranges, addr);
+    size_t at = uf__ranges_position(ranges, addr);
     while (at < ranges->count && ranges->items[at].addr < end) {
         uf_range *range = &ranges->items[at];
         uint64_t from = range->addr > addr ? range->addr : addr;
@@ -94,20 +93,20 @@ bool uf__ranges_remove(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes,
 
 const uf_range *uf__ranges_find(const uf_ranges *ranges, uint64_t addr)
 {
-    size_t at = position(ranges, addr);
+    size_t at = uf__ranges_position(ranges, addr);
     return at < ranges->count && ranges->items[at].addr <= addr ? &ranges->items[at] : NULL;
 }
 
 bool uf__ranges_is_clear(const uf_ranges *ranges, uint64_t addr, uint64_t size_bytes)
 {
-    size_t at = position(ranges, addr);
+    size_t at = uf__ranges_position(ranges, addr);
     return addr + size_bytes > addr &&
            (at == ranges->count || ranges->items[at].addr >= addr + size_bytes);
 }
 
 const uf_range *uf__ranges_adjacent(const uf_ranges *ranges, uint64_t addr, uint64_t end)
 {
-    size_t at = position(ranges, addr);
+    size_t at = uf__ranges_position(ranges, addr);
     if (at > 0 && ranges->items[at - 1].end == addr) {
         return &ranges->items[at - 1];
     }

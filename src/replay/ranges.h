@@ -28,6 +28,9 @@ bool uf__ranges_add(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes, uint6
 bool uf__ranges_remove(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes,
                        uint64_t *removed_bytes);
 
+/* The index of the first range whose end is above addr; count if there is none. */
+size_t uf__ranges_position(const uf_ranges *ranges, uint64_t addr);
+
 /* The range that contains addr, or NULL. */
 const uf_range *uf__ranges_find(const uf_ranges *ranges, uint64_t addr);
 
