@@ -22,7 +22,7 @@
 #define MAX_FILE_BYTES (64L << 20)
 
 typedef struct check_options {
-    const char *version;
+    char *version;
     char **arguments;
     size_t count;
     bool is_env;
@@ -191,7 +191,8 @@ static cli_exit report(const check_options *options, const uf_check *check)
 
 cli_exit cli_check(int argc, char **argv)
 {
-    check_options options = {.version = "2.11"};
+    char version[] = "2.11";
+    check_options options = {.version = version};
     static const struct argp parser = {
         .options = option_list,
         .parser = parse_option,

@@ -11,6 +11,7 @@
 
 #include "alloc/conf.h"
 #include "base/error.h"
+#include "interrupt.h"
 #include "progress.h"
 #include "replay_compare.h"
 #include "replay_groups.h"
@@ -78,6 +79,15 @@ static void tell_oddities(const replay_view *view)
     }
 }
 
+/* Following can take seconds; Ctrl-C ends it. */
+static bool go_on(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    (void)done;
+    (void)total;
+    return !cli_is_interrupted();
+}
+
 static uf_status make_program(replay_view *view, uint64_t limit_bytes, uf_program **program,
                               uf_error *error)
 {
@@ -89,7 +99,8 @@ static uf_status make_program(replay_view *view, uint64_t limit_bytes, uf_progra
         .conf = options->is_verify ? options->conf : NULL,
         .limit_bytes = limit_bytes,
         .total_bytes = options->total_bytes != 0 ? options->total_bytes : view->trace->total_bytes,
-        .num_alloc_retries = recorded->is_there ? recorded->stats.num_alloc_retries : -1};
+        .num_alloc_retries = recorded->is_there ? recorded->stats.num_alloc_retries : -1,
+        .progress = go_on};
     return uf_program_create(view->trace, &how, program, error);
 }
 

@@ -218,6 +218,12 @@ static void check_together(struct argp_state *state)
     if (options->to_event != 0 && options->to_event <= options->from_event) {
         argp_error(state, "--to is not after --from: no event is left");
     }
+    if (options->repeat_count > 1 && (options->from_event != 0 || options->to_event != 0)) {
+        argp_error(state, "--repeat plays the whole recording: no --from and no --to with it");
+    }
+    if (options->is_verify && (options->from_event != 0 || options->to_event != 0)) {
+        argp_error(state, "--verify compares the whole recording: no --from and no --to with it");
+    }
     if (options->has_shuffle && options->repeat_count < 2) {
         argp_error(state, "--shuffle needs --repeat 2 or more");
     }

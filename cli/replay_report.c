@@ -246,6 +246,10 @@ static void print_verify(const replay_view *view)
            cli_count_format(flushes, followed->empty_cache_count),
            cli_count_format(relabels, followed->relabel_count));
     print_statistics(view);
+    if (view->followed->has_given_up) {
+        printf("gave up        the search for what the events do not say took too long: it may be "
+               "equal all the same\n");
+    }
     printf("\n%s\n", view->is_good ? "Equal to the recording." : "Not equal to the recording.");
     if (!followed->is_equal && followed->contradiction_count == 0 && is_limit_unknown(view)) {
         printf("Recorded under a limit? Repeat with --limit SIZE.\n");

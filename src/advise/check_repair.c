@@ -135,7 +135,7 @@ static bool repair_boolean(char *value)
     if (!is_value(value, yes) && !is_value(value, no)) {
         return false;
     }
-    strcpy(value, is_value(value, yes) ? "True" : "False");
+    snprintf(value, VALUE_CAPACITY, "%s", is_value(value, yes) ? "True" : "False");
     return true;
 }
 
@@ -197,11 +197,11 @@ static bool repair_backend(char *value)
 {
     size_t length = strlen(value);
     if (strcasecmp(value, "native") == 0) {
-        strcpy(value, "native");
+        snprintf(value, VALUE_CAPACITY, "native");
         return true;
     }
     if (length >= 5 && (strcasestr(value, "async") != NULL)) {
-        strcpy(value, "cudaMallocAsync");
+        snprintf(value, VALUE_CAPACITY, "cudaMallocAsync");
         return true;
     }
     return false;
@@ -213,7 +213,7 @@ static bool repair_pair(const char *pair, char *out, size_t capacity, size_t *le
     char boundary[24];
     const char *at = pair + strspn(pair, " \t");
     if (*at == '>') {
-        strcpy(boundary, ">");
+        snprintf(boundary, sizeof boundary, ">");
         at++;
     } else if (isdigit((unsigned char)*at)) {
         char *end;
@@ -264,8 +264,8 @@ static bool repair_divisions(const uf_repair *repair, char *value)
             return false;
         }
     }
-    strcpy(list + length, "]");
-    strcpy(value, list);
+    list[length] = '\0'; /* repair_pair has left room for the bracket */
+    snprintf(value, VALUE_CAPACITY, "%.*s]", VALUE_CAPACITY - 2, list);
     return true;
 }
 
@@ -391,7 +391,7 @@ const char *uf__repair(const uf_repair *repair, const char *text, uf_findings *f
         memcpy(value, text + item->value_offset, item->value_length);
         value[item->value_length] = '\0';
         if (item->value_length == 0 && item->option->type == UF_CONF_TYPE_BOOLEAN) {
-            strcpy(value, "True"); /* whoever names it wants it */
+            snprintf(value, sizeof value, "True"); /* whoever names it wants it */
         }
         if (repair_value(repair, item->option, value)) {
             keep(&kept, item->option->id, value);

@@ -107,30 +107,43 @@ static void take_device(reading *read)
     }
 }
 
-/* "process 4242 has 1.20 GiB memory in use.", any number of them. Some of them may be this
- * process: before 2.2 and in containers it has no name of its own. */
+/* The next sentence about a process: "process 4242 has ..." or "this process has ...". */
+static const char *next_process(const reading *read, bool *is_numbered)
+{
+    const char *stop = uf__reach(read->at, read->end, 200);
+    for (const char *at = read->at; (at = uf__find(at, stop, "process")) != NULL; at++) {
+        const char *after = at + strlen("process");
+        *is_numbered = after < stop && *after >= '0' && *after <= '9';
+        if (*is_numbered || uf__begins(after, read->end, "has")) {
+            return uf__find(after, uf__reach(after, read->end, 32), "has");
+        }
+    }
+    return NULL;
+}
+
+/* Any number of such sentences, in any order. A numbered one may be this process, too: in
+ * containers it has no name of its own. */
 static void take_processes(reading *read)
 {
     uf_figure *others = figure_of(read, UF_FIGURE_OTHERS);
-    (void)take_after(read, "thisprocesshas", UF_FIGURE_PROCESS, 200);
     for (unsigned i = 0; i < MAX_PROCESSES; i++) {
-        const char *stop = uf__reach(read->at, read->end, 200);
-        const char *at = uf__find(read->at, stop, "process");
-        while (at != NULL && !(at + 7 < stop && at[7] >= '0' && at[7] <= '9')) {
-            at = uf__find(at + 1, stop, "process");
-        }
+        bool is_numbered = false;
         uf_figure one = {0};
-        const char *has = at != NULL ? uf__find(at, uf__reach(at, read->end, 32), "has") : NULL;
-        const char *after = has != NULL ? uf__figure_at(has + 3, read->end, false, &one) : NULL;
+        const char *has = next_process(read, &is_numbered);
+        const char *after =
+            has != NULL ? uf__figure_at(has + strlen("has"), read->end, false, &one) : NULL;
         if (after == NULL || !one.is_known || one.bytes > UINT64_MAX - others->bytes) {
-            break;
+            return;
+        }
+        read->at = after;
+        if (!is_numbered) {
+            *figure_of(read, UF_FIGURE_PROCESS) = one;
+            continue;
         }
         others->is_known = true;
         others->bytes += one.bytes;
         others->rounding_bytes += one.rounding_bytes;
         read->message->process_count++;
-        read->at = after;
-        (void)take_after(read, "thisprocesshas", UF_FIGURE_PROCESS, 200);
     }
 }
 

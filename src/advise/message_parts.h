@@ -41,7 +41,7 @@ typedef struct uf__trigger {
     uf__trigger_kind kind;
 } uf__trigger;
 
-#define UF__TRIGGER_LEAST 6
+#define UF__TRIGGER_LEAST 7
 
 /* One hit. [start, end) is the squeezed text at hand around it. */
 typedef struct uf__hit {

@@ -35,7 +35,8 @@ static void fill_table(uf__squeeze *squeeze)
 
 bool uf__squeeze_init(uf__squeeze *squeeze, char *text, size_t capacity)
 {
-    *squeeze = (uf__squeeze){.text = text, .capacity = capacity, .is_at_line_start = true};
+    *squeeze = (uf__squeeze){.capacity = capacity, .is_at_line_start = true};
+    squeeze->text = text;
     fill_table(squeeze);
     squeeze->starts = malloc((capacity + 1) * sizeof *squeeze->starts);
     return squeeze->starts != NULL;

@@ -96,7 +96,7 @@ static bool scan_yaml_pair(const uf_scan *scan, const char *line, size_t at, boo
         return false;
     }
     next += 1 + strspn(line + next + 1, " \t");
-    read_value(scan, line, next, quote == '"' ? "" : "", &setup);
+    read_value(scan, line, next, "", &setup);
     bool is_bare = line[next] != '"' && line[next] != '\'';
     if (line[next] == '\0' || line[next] == '|' || line[next] == '>') {
         return true; /* a value on other lines */

@@ -305,6 +305,10 @@ static bool initialises_cuda(const uf_python *py, uf_python_range range, size_t 
     }
     size_t close = uf__python_close(py, range, index + 1);
     for (size_t i = index + 2; i < close; i++) {
+        if (depth_change(&py->tokens[i]) > 0) { /* what is inside another call is that call's */
+            i = uf__python_close(py, range, i);
+            continue;
+        }
         bool is_keyword =
             i >= 2 && uf__python_is(py, i - 1, "=") &&
             (uf__python_is(py, i - 2, "device") || uf__python_is(py, i - 2, "map_location") ||

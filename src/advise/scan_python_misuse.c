@@ -396,7 +396,8 @@ static void check_formula(uf_python *py, uf_python_range range, size_t i)
     size_t left_begin = operand_begin(py, range, i);
     bool is_difference = range_holds(py, left_begin, i) == UF_PYTHON_HOLDS_ALLOCATED &&
                          range_holds(py, i + 1, right_end) == UF_PYTHON_HOLDS_ACTIVE;
-    bool is_one = py->tokens[i - 1].kind == UF_PYTHON_NUMBER && atof(py->tokens[i - 1].text) == 1.0;
+    bool is_one =
+        py->tokens[i - 1].kind == UF_PYTHON_NUMBER && strtod(py->tokens[i - 1].text, NULL) == 1.0;
     bool is_share = is_one && right_end < range.end && uf__python_is(py, right_end, "/") &&
                     range_holds(py, i + 1, right_end) == UF_PYTHON_HOLDS_ACTIVE &&
                     range_holds(py, right_end + 1, operand_end(py, range, right_end + 1)) ==

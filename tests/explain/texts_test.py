@@ -142,6 +142,15 @@ TEXTS = [
     ("RuntimeError: XPU out of memory. Tried to allocate 1.71 GiB (GPU 0; 15.56 GiB total capacity; "
      "176.00 MiB already allocated; 176.00 MiB reserved in total by PyTorch)\nCurrent platform can "
      "NOT allocate memory block with size larger than 4GB!", "X0", "incomplete_message", {}),
+    (t5().replace("Including", "Process 11 has 512.00 MiB memory in use. Process 12 has 1.00 GiB "
+                  "memory in use. Including"), "T5", "fragmentation",
+     {"numbered_processes_bytes": 1536 * MIB, "process_bytes": 11285026570}),
+    (t5().replace("Of the", "Process 11 has 512.00 MiB memory in use. Of the"), "T5",
+     "fragmentation", {"numbered_processes_bytes": 512 * MIB, "process_bytes": 11285026570}),
+    (t5().replace("Including non-PyTorch memory, this process", "Process 11 has 512.00 MiB memory "
+                  "in use. Process 12"), "T5p", "fragmentation", {"process_bytes": None}),
+    ("W0101 memory allocation failed with OOM on device 0 while trying to allocate 20971520 bytes "
+     "(free: 15794176, total: 150111977472)\n" + t5(), "T5", "fragmentation", {"count": 1}),
     ("torch.OutOfMemoryError: CUDA out of memory.", "bare", "incomplete_message", {}),
     ("CUDA out of memory. Tried to allo", "bare", "incomplete_message", {}),
     ("CUDA out of memory. Tried to allocate 20.00 M", "bare", "incomplete_message", {}),
