@@ -308,8 +308,6 @@ static uf_status choose_at(uf_search *search, uint64_t limit_bytes, uf_error *er
  * the best of stage 1 is searched on its own. */
 static uf_status choose_among_all(uf_search *search, uf_error *error)
 {
-    uint32_t point;
-    uint64_t limit_bytes = smallest_proved(search, &point);
     search->chosen_count = 0;
     for (uint32_t i = 0; i < search->result->grid.count; i++) {
         const uf_candidate *candidate = &search->candidates[i];
@@ -318,7 +316,8 @@ static uf_status choose_among_all(uf_search *search, uf_error *error)
         }
     }
     uf_status status = run_stage(search, search_alone, error);
-    limit_bytes = smallest_proved(search, &point);
+    uint32_t point;
+    uint64_t limit_bytes = smallest_proved(search, &point);
     if (status == UF_OK) {
         status = choose_at(search, equal_limit(search, limit_bytes), error);
     }

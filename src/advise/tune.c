@@ -307,8 +307,10 @@ uf_status uf__tune(const uf_program *const *programs, uint32_t program_count,
         result->file_count = program_count;
         bool is_good = search.candidates != NULL && search.chosen != NULL &&
                        result->entries != NULL && result->files != NULL;
-        status = is_good ? prepare(&search)
-                         : uf__error_set(error, UF_ERROR_HOST_MEMORY, "no memory for the search");
+        status = is_good ? prepare(&search) : UF_ERROR_HOST_MEMORY;
+        if (status != UF_OK) {
+            (void)uf__error_set(error, status, "no memory for the search");
+        }
     }
     if (status == UF_OK) {
         measure(&search);
