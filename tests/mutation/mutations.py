@@ -152,7 +152,8 @@ MUTATIONS = (
          "uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c,\n"
          "                                 request->rounded_bytes);")], [GRAPHS]),
     Mutation("the_peak_of_both_pools_is_the_sum_of_peaks", "alloc/counters.h", [
-        ("int64_t all = own->current + counter->of[1 - pool_class].current;",
+        ("int64_t all = (int64_t)((uint64_t)own->current + "
+         "(uint64_t)counter->of[1 - pool_class].current);",
          "int64_t all = own->peak + counter->of[1 - pool_class].peak;")], [GRAPHS]),
     Mutation("active_bytes_fall_by_the_merged_size", "alloc/core.c", [
         ("uf__counter_decrease(counters, UF_COUNTER_ACTIVE_BYTES, c, size_bytes);",
