@@ -14,7 +14,7 @@
 #include "base/error.h"
 
 #define CORE_STREAM_MAX 16
-#define CORE_POOL_MAX 256
+#define CORE_POOL_MAX 8192
 
 typedef struct core_live {
     uint64_t addr;
