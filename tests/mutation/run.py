@@ -85,7 +85,7 @@ class Bench:
         program = os.path.join(self.folder, main)
         objects = [self.object(name) for name in self.files
                    if name.startswith((main + "/", *(part + "/" for part in PARTS)))]
-        command = [self.options.cc, "-o", program, *objects, self.options.library, *LIBRARIES]
+        command = [self.options.cc, "-o", program, *objects, self.options.archive, *LIBRARIES]
         subprocess.run(command, check=True)
         return program
 
@@ -148,7 +148,7 @@ def judge(bench, mutation):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--source", required=True)
-    parser.add_argument("--library", required=True)
+    parser.add_argument("--library", dest="archive", required=True)
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--only", help="one mutation by name")
     options = parser.parse_args()
