@@ -26,6 +26,7 @@ def load(name):
 
 check_layers = load("check_layers")
 check_docs = load("check_docs")
+import page_rules  # noqa: E402  (check_docs made it known)
 HEAD = "/* SPDX-License-Identifier: MIT */\n"
 
 
@@ -125,9 +126,71 @@ class Docs(unittest.TestCase):
         self.assertEqual(check_docs.example_findings(ROOT, "x.md", good, dict(os.environ)), [])
         self.assertEqual(len(check_docs.example_findings(ROOT, "x.md", bad, dict(os.environ))), 1)
 
+    def test_a_command_may_go_on_over_several_lines(self):
+        text = "```console tested\n$ cat <<'END'\n> one\n> two\n> END\none\n%s\n```\n"
+        environment = dict(os.environ)
+        self.assertEqual(check_docs.example_findings(ROOT, "x.md", text % "two", environment), [])
+        found = check_docs.example_findings(ROOT, "x.md", text % "three", environment)
+        self.assertEqual(len(found), 1, found)
+
     def test_an_undocumented_status_is_found(self):
         listed = {"UF_ERROR_IO": 81, "UF_ERROR_CONF": 20}
         found = check_docs.status_findings(listed, "| `UF_ERROR_IO` | 80 |\n| `UF_ERROR_X` | 1 |\n")
+        self.assertEqual(len(found), 3, found)
+
+
+class Pages(unittest.TestCase):
+    ADVICE = ("| [A](#a) | false | [B](#b) | inert |\n\n"
+              "### A\n\n> It is so.\n\n**False.** No.\n\n| `x-b1` | 1.50 GiB |\n\n"
+              "### B\n\n> It helps.\n\n**Inert.** Not measured here.\n\n## End\n")
+    PEAKS = "# origin\nscenario\tbytes\nx-b1\t1610612736\n"
+
+    def assert_advice(self, count, old="", new="", peaks=PEAKS):
+        found = page_rules.advice_findings(self.ADVICE.replace(old, new), peaks)
+        self.assertEqual(len(found), count, found)
+
+    def test_a_whole_page_of_advice_has_no_findings(self):
+        self.assert_advice(0)
+
+    def test_a_verdict_that_differs_from_the_table_is_found(self):
+        self.assert_advice(1, "**Inert.**", "**Partly.**")
+
+    def test_a_claim_that_the_table_lacks_is_found(self):
+        self.assert_advice(1, " [B](#b) | inert |", "")
+
+    def test_a_claim_without_a_verdict_is_found(self):
+        self.assert_advice(2, "**Inert.** ", "")  # and the table has one that is not told
+
+    def test_a_word_that_is_no_verdict_is_found(self):
+        self.assert_advice(2, "**Inert.**", "**Maybe.**")
+
+    def test_a_claim_that_nothing_shows_is_found(self):
+        self.assert_advice(1, " Not measured here.", "")
+
+    def test_an_example_that_is_not_run_is_found(self):
+        self.assert_advice(1, "## End\n", "```console\n$ unfrag\n```\n## End\n")
+
+    def test_a_figure_that_was_not_measured_is_found(self):
+        self.assert_advice(1, "1.50 GiB", "1.51 GiB")
+        self.assert_advice(1, peaks=self.PEAKS + "y-b1\t5\n")
+
+    def test_twins_may_differ_in_words_only(self):
+        ours = "# a\n[b](B.md)\n\n```console\n$ make # it\n```\nSee [x](x.md) and `y`.\n"
+        theirs = "# b\n[a](A.md)\n\n```console\n$ make   # das\n```\nSiehe [z](x.md), `y`.\n"
+
+        def twins(old, new):
+            return page_rules.twin_findings("A.md", ours, "B.md", theirs.replace(old, new))
+        self.assertEqual(twins("", ""), [])
+        for old, new in (("make", "male"), ("x.md", "y.md"), ("# b", "## b"), ("`y`", "`z`"),
+                         ("(A.md)", "(x.md)")):
+            self.assertTrue(twins(old, new), old)
+
+    def test_an_id_or_a_cause_without_an_example_is_found(self):
+        found = page_rules.check_example_findings("no-program", "### a\n\nError. Words.\n",
+                                                  {"a": "error", "b": "error"})
+        self.assertEqual(len(found), 2, found)
+        found = page_rules.explain_example_findings(
+            "no-program", "\n## Causes\n\n### a\n\nWords.\n\n### c\n\nWords.\n", ["a", "b"])
         self.assertEqual(len(found), 3, found)
 
 
