@@ -196,7 +196,7 @@ static inline uf_status request_init(uf_core *core, uf_request *request, uint64_
     request->stream = stream;
     request->pool = pool;
     request->pool_class = rounded <= UF_SMALL_MAX_BYTES ? UF_CLASS_SMALL : UF_CLASS_LARGE;
-    request->is_expandable = core->conf.is_expandable;
+    request->is_expandable = uf__core_can_expand(core, pool);
     const uf_pool_class *pool_class = &core->pools[pool].classes[request->pool_class];
     if (__builtin_expect(
             stream < pool_class->stream_capacity && pool_class->shelf_of_stream[stream] != 0, 1)) {
@@ -241,7 +241,7 @@ uint32_t uf__core_peek(const uf_core *core, uint64_t bytes, uint32_t stream, uin
         return UF_NO_BLOCK;
     }
     return search(core, core->shelves[of->shelf_of_stream[stream] - 1], rounded,
-                  core->conf.is_expandable);
+                  uf__core_can_expand(core, pool));
 }
 
 static inline bool can_absorb(const uf_block *blocks, uint32_t neighbour, bool is_mapped)

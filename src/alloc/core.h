@@ -59,6 +59,7 @@ typedef struct uf_pool {
     int64_t segment_count; /* live segments as PyTorch counts them (spec 7.7) */
     bool is_known;         /* the slot holds a pool */
     bool is_no_split, is_use_on_oom;
+    bool is_never_expandable; /* segments of its own even where expandable ones are on (spec 7.4) */
     uf_pool_class classes[UF_CLASS_COUNT];
 } uf_pool;
 
@@ -218,6 +219,12 @@ void uf__core_stats(const uf_core *core, uf_stats *stats);
 
 /* Bytes of the driver's that are free, for messages and the oom event. 0 if the device fails. */
 uint64_t uf__core_device_free_bytes(const uf_core *core);
+
+/* Whether a request in that pool may grow expandable segments: expandable_on of the spec. */
+static inline bool uf__core_can_expand(const uf_core *core, uint32_t pool)
+{
+    return core->conf.is_expandable && !core->pools[pool].is_never_expandable;
+}
 
 static inline const uf_block *uf__core_block(const uf_core *core, uint32_t block)
 {

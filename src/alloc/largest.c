@@ -54,7 +54,8 @@ static uint64_t largest_of_shelf(const uf_core *core, const uf_shelf *shelf)
             return 0;
         }
         uint64_t rounded_bytes = uf__round_request(&core->conf, bytes);
-        if (uf__core_search(core, shelf, rounded_bytes, core->conf.is_expandable) != UF_NO_BLOCK) {
+        if (uf__core_search(core, shelf, rounded_bytes, uf__core_can_expand(core, shelf->pool)) !=
+            UF_NO_BLOCK) {
             return bytes;
         }
         index = uf__freeset_before(&shelf->cached, blocks, blocks[index].size_bytes,

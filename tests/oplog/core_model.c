@@ -410,6 +410,7 @@ static uf_status model_pool_create(void *model, const uint64_t id[2],
     if (status == UF_OK && options != NULL) {
         s->core.pools[pool].is_use_on_oom = options->is_use_on_oom;
         s->core.pools[pool].is_no_split = options->is_no_split;
+        s->core.pools[pool].is_never_expandable = options->is_never_expandable;
     }
     return status;
 }

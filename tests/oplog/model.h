@@ -109,6 +109,7 @@ typedef struct model_config {
 
 typedef struct model_pool_options {
     bool is_use_on_oom, is_no_split;
+    bool is_never_expandable; /* as a pool that an allocator of its own supplies */
 } model_pool_options;
 
 /* Each entry that returns a uf_status fills *error (may be NULL) on failure where it has more to

@@ -120,6 +120,7 @@ static bool op_parse(const json_t *object, oplog_op *op)
     op->pool[1] = (uint64_t)json_integer_value(json_array_get(pool, 1));
     op->pool_options.is_use_on_oom = is_true(object, "use_on_oom");
     op->pool_options.is_no_split = is_true(object, "no_split");
+    op->pool_options.is_never_expandable = is_true(object, "never_expandable");
     return op->kind != OPLOG_KIND_COUNT && (op->kind != OPLOG_SET_CONF || op->conf != NULL);
 }
 
@@ -211,6 +212,9 @@ void oplog_op_write(const oplog_op *op, FILE *stream)
     }
     if (op->pool_options.is_no_split) {
         (void)fprintf(stream, ", \"no_split\": true");
+    }
+    if (op->pool_options.is_never_expandable) {
+        (void)fprintf(stream, ", \"never_expandable\": true");
     }
     (void)fprintf(stream, "}\n");
 }

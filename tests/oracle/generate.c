@@ -127,6 +127,7 @@ static void make_pool(generate *g, oplog_op *op)
             g->fallback_pool = op->pool[1];
         }
         op->pool_options.is_no_split = rng_below(r, 5) == 0;
+        op->pool_options.is_never_expandable = op->pool[1] % 6 == 0;
         g->pools[g->pool_count++] = op->pool[1];
         return;
     }

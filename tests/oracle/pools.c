@@ -61,6 +61,7 @@ uf_status oracle_pool_create(oracle *o, const uint64_t id[2], const model_pool_o
     if (options != NULL) {
         pair->is_use_on_oom = options->is_use_on_oom;
         pair->is_no_split = options->is_no_split;
+        pair->is_never_expandable = options->is_never_expandable;
     }
     return UF_OK;
 }

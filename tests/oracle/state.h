@@ -42,7 +42,7 @@ typedef struct oracle_pool {
 /* The small and large pool of the default pool or of a private pool (7). */
 struct oracle_pair {
     uint64_t id[2];
-    bool is_private, is_use_on_oom, is_no_split;
+    bool is_private, is_use_on_oom, is_no_split, is_never_expandable;
     bool is_known; /* false once a flush forgot it; its blocks may live on */
     int64_t use_count;
     int64_t live_segment_count; /* with the quirk of 7.7 */
