@@ -249,6 +249,25 @@ static bool says_late(uf_check *check, const uf_setup *setup)
     return false;
 }
 
+/* What a CUDA build takes from the variable for ROCm: the options of all accelerators, or nothing
+ * before 2.10. */
+static void keep_what_hip_gives(const uf_check *check, uf_conf *conf)
+{
+    uf_conf kept;
+    uf__conf_init(&kept);
+    if (rank_of(check, UF_VARIABLE_GENERIC) >= 0) {
+        kept.large_segment_bytes = conf->large_segment_bytes;
+        kept.max_split_size_bytes = conf->max_split_size_bytes;
+        kept.max_non_split_rounding_bytes = conf->max_non_split_rounding_bytes;
+        kept.garbage_collection_threshold = conf->garbage_collection_threshold;
+        memcpy(kept.roundup_power2_divisions, conf->roundup_power2_divisions,
+               sizeof kept.roundup_power2_divisions);
+        kept.is_expandable = conf->is_expandable;
+        kept.has_background_threads = conf->has_background_threads;
+    }
+    *conf = kept;
+}
+
 /* Judges the string of a variable that counts, and keeps what it leads to. */
 static void judge_value(uf_check *check, environment *now, const uf_setup *setup)
 {
@@ -264,6 +283,9 @@ static void judge_value(uf_check *check, environment *now, const uf_setup *setup
     bool is_good = setup->intended != NULL
                        ? uf__conf_read(&conf, setup->value, &reading, NULL, NULL) == UF_OK
                        : uf__check_conf(check, setup, true, &conf, &report);
+    if (setup->variable == UF_VARIABLE_HIP) {
+        keep_what_hip_gives(check, &conf);
+    }
     if (is_good) {
         now->conf = conf;
     }

@@ -91,6 +91,77 @@ static void oom_event_has_the_rounded_request(const model_vtable *vtable)
     bench_fini(&b);
 }
 
+static void failure_is_told_once(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_limit(&b, 100 * BENCH_MIB);
+    (void)bench_alloc(&b, 60 * BENCH_MIB);
+    bench_forget(&b);
+    ck_assert_int_eq(bench_refuse(&b, 400 * BENCH_MIB + 5), UF_ERROR_OUT_OF_MEMORY);
+    ck_assert_uint_eq(b.seen.count, 1);
+    ck_assert_int_eq(b.seen.events[0].action, UF_ACTION_OOM);
+    /* In place of an address: what the driver has left. */
+    ck_assert_uint_eq(b.seen.events[0].addr, BENCH_TOTAL_BYTES - 60 * BENCH_MIB);
+    ck_assert_int_eq(bench_stat(&b, STAT_NUM_OOMS), 1);
+    ck_assert_int_eq(bench_stat(&b, STAT_NUM_ALLOC_RETRIES), 1);
+    ck_assert_int_eq(bench_current(&b, STAT_ALLOCATION), 1);
+    bench_fini(&b);
+}
+
+/* What PyTorch's message calls "allocated in private pools". */
+static void free_bytes_of_private_pools(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_pool_create(&b, 1, false, false);
+    bench_pool_begin(&b, 1);
+    (void)bench_alloc(&b, 4 * BENCH_MIB);
+    (void)bench_alloc(&b, 512);
+    bench_pool_end(&b, 1);
+    bench_free(&b, bench_alloc(&b, 30 * BENCH_MIB)); /* not private: not counted */
+    model_layout layout = {0};
+    uint64_t held_bytes = 0;
+    uint64_t free_bytes = 0;
+    b.vtable->walk(b.model, &layout);
+    for (size_t i = 0; i < layout.segment_count; i++) {
+        if (layout.segments[i].pool_id[1] == 1) {
+            held_bytes += layout.segments[i].total_bytes;
+            free_bytes += layout.segments[i].total_bytes - layout.segments[i].active_bytes;
+        }
+    }
+    model_layout_fini(&layout);
+    ck_assert_uint_eq(held_bytes, 22 * BENCH_MIB);
+    ck_assert_uint_eq(free_bytes, 18 * BENCH_MIB - 512); /* 18.00 MiB in the message */
+    bench_fini(&b);
+}
+
+/* The limit is trunc(fraction * total): half a byte below 100 MiB is a byte too little. */
+static void fraction_is_truncated(const model_vtable *vtable)
+{
+    bench b;
+    uf_error error;
+    const double total = (double)BENCH_TOTAL_BYTES;
+    const double bytes = (double)(100 * BENCH_MIB);
+    bench_init(&b, vtable, "");
+    ck_assert_int_eq(b.vtable->set_fraction(b.model, (bytes - 0.5) / total, &error), UF_OK);
+    ck_assert_int_eq(bench_refuse(&b, 100 * BENCH_MIB), UF_ERROR_OUT_OF_MEMORY);
+    ck_assert_int_eq(b.vtable->set_fraction(b.model, (bytes + 0.5) / total, &error), UF_OK);
+    (void)bench_alloc(&b, 100 * BENCH_MIB);
+    ck_assert_int_eq(b.vtable->set_fraction(b.model, 0.0, &error), UF_OK);
+    ck_assert_int_eq(bench_current(&b, STAT_RESERVED_BYTES), (int64_t)(100 * BENCH_MIB));
+    bench_fini(&b);
+}
+
+static void fraction_in_a_later_call_does_nothing(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    bench_conf(&b, "per_process_memory_fraction:0.001");
+    (void)bench_alloc(&b, 1024 * BENCH_MIB);
+    bench_fini(&b);
+}
+
 static void fraction_outside_0_to_1_is_refused(const model_vtable *vtable)
 {
     bench b;
@@ -210,6 +281,11 @@ const conformance_case conformance_chain[] = {
     {"switching_to_expandable_with_max_split_size_is_a_hazard",
      switching_to_expandable_is_a_hazard},
     {"oom_event_has_the_rounded_request", oom_event_has_the_rounded_request},
+    {"failed_request_writes_one_event_and_counts_once", failure_is_told_once},
+    {"free_bytes_of_private_pools_around_4_mib_and_512_bytes_are_18_mib",
+     free_bytes_of_private_pools},
+    {"fraction_is_truncated_to_whole_bytes_and_releases_nothing", fraction_is_truncated},
+    {"fraction_in_a_later_settings_call_does_nothing", fraction_in_a_later_call_does_nothing},
     {"fraction_outside_0_to_1_is_refused", fraction_outside_0_to_1_is_refused},
     {"unknown_address_is_refused", unknown_address_is_refused},
     {"free_on_other_stream_waits_for_event", other_stream_delays_the_free},

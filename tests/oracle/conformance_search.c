@@ -201,6 +201,53 @@ static void start_value_of_max_split_size_is_kept(const model_vtable *vtable)
     bench_fini(&b);
 }
 
+static void nothing_is_counted_before_the_first_request(const model_vtable *vtable)
+{
+    bench b;
+    bench_init(&b, vtable, "");
+    for (size_t i = 0; i < MODEL_STAT_COUNT; i++) {
+        ck_assert_int_eq(bench_stat(&b, i), i == STAT_MAX_SPLIT_SIZE ? -1 : 0);
+    }
+    bench_fini(&b);
+}
+
+/* active >= allocation; active_bytes >= allocated_bytes, and both cover what was asked for; reserved
+ * is what the segments have. 1000 bytes are a block of 1024, 3 MiB are a block as they are. */
+static void statistics_contain_each_other(const model_vtable *vtable)
+{
+    static const int64_t large = (int64_t)(3 * BENCH_MIB);
+    static const struct {
+        int64_t allocation, active, allocated, active_bytes, requested;
+    } expected[] = {
+        {2, 2, large + 1024, large + 1024, large + 1000},
+        {1, 2, large, large + 1024, large + 1000}, /* freed, another stream still uses it */
+        {1, 2, large, large + 1024, large + 1000}, /* done, and nobody has looked */
+        {1, 1, large, large, large},               /* flushed */
+    };
+    bench b;
+    bench_init(&b, vtable, "");
+    uint64_t small = bench_alloc(&b, 1000);
+    (void)bench_alloc(&b, 3 * BENCH_MIB);
+    bench_use(&b, small, 7);
+    for (size_t step = 0; step < sizeof expected / sizeof *expected; step++) {
+        if (step == 1) {
+            bench_free(&b, small);
+        } else if (step == 2) {
+            bench_synchronize(&b);
+        } else if (step == 3) {
+            bench_empty_cache(&b);
+        }
+        ck_assert_int_eq(bench_current(&b, STAT_ALLOCATION), expected[step].allocation);
+        ck_assert_int_eq(bench_current(&b, STAT_ACTIVE), expected[step].active);
+        ck_assert_int_eq(bench_current(&b, STAT_ALLOCATED_BYTES), expected[step].allocated);
+        ck_assert_int_eq(bench_current(&b, STAT_ACTIVE_BYTES), expected[step].active_bytes);
+        ck_assert_int_eq(bench_current(&b, STAT_REQUESTED_BYTES), expected[step].requested);
+        ck_assert_int_eq(bench_current(&b, STAT_RESERVED_BYTES),
+                         (int64_t)((step < 3 ? 22 : 20) * BENCH_MIB));
+    }
+    bench_fini(&b);
+}
+
 const conformance_case conformance_search[] = {
     {"cached_100_mib_is_split_for_40_mib_below_max_split_size", below_the_limit_splits},
     {"cached_300_mib_is_left_alone_above_max_split_size", oversize_is_left_alone},
@@ -218,6 +265,8 @@ const conformance_case conformance_search[] = {
     {"limit_refuses_40_mib_although_20_more_would_do", limit_ignores_the_cached_tail},
     {"expandable_blocks_are_skipped_when_switched_off",
      switching_off_leaves_expandable_blocks_unused},
+    {"statistics_are_0_before_the_first_request", nothing_is_counted_before_the_first_request},
+    {"active_covers_allocated_and_reserved_is_what_segments_have", statistics_contain_each_other},
     {"max_split_size_statistic_keeps_its_start_value", start_value_of_max_split_size_is_kept},
     {NULL, NULL},
 };
