@@ -162,8 +162,8 @@ static void pool_of_its_own_allocator_does_not_expand(const model_vtable *vtable
     uf_error error;
     const model_pool_options options = {.is_never_expandable = true};
     bench_init(&b, vtable, "expandable_segments:True");
-    ck_assert_int_eq(
-        b.vtable->pool_create(b.model, (const uint64_t[2]){0, 1}, &options, &error), UF_OK);
+    ck_assert_int_eq(b.vtable->pool_create(b.model, (const uint64_t[2]){0, 1}, &options, &error),
+                     UF_OK);
     /* Asked of that allocator: whole segments, 20 MiB for 3 MiB and 2 MiB for 400 bytes. */
     uint64_t large = alloc_in_pool(&b, 1, 3 * BENCH_MIB);
     uint64_t small = alloc_in_pool(&b, 1, 400);

@@ -211,8 +211,9 @@ static void nothing_is_counted_before_the_first_request(const model_vtable *vtab
     bench_fini(&b);
 }
 
-/* active >= allocation; active_bytes >= allocated_bytes, and both cover what was asked for; reserved
- * is what the segments have. 1000 bytes are a block of 1024, 3 MiB are a block as they are. */
+/* active >= allocation; active_bytes >= allocated_bytes, and both cover what was asked for;
+ * reserved is what the segments have. 1000 bytes are a block of 1024, 3 MiB are a block as they
+ * are. */
 static void statistics_contain_each_other(const model_vtable *vtable)
 {
     static const int64_t large = (int64_t)(3 * BENCH_MIB);

@@ -95,8 +95,7 @@ static uf_status model_alloc(void *model, uint64_t bytes, uint64_t stream, uint6
     oracle_request request = {.requested_bytes = bytes,
                               .rounded_bytes = oracle_round(o, bytes),
                               .stream = stream,
-                              .is_expandable =
-                                  o->conf.is_expandable && !pair->is_never_expandable};
+                              .is_expandable = o->conf.is_expandable && !pair->is_never_expandable};
     request.segment_bytes = oracle_segment_bytes(o, request.rounded_bytes);
     request.pool = request.rounded_bytes <= ORACLE_SMALL_MAX ? &pair->small : &pair->large;
     oracle_block *block = oracle_find(o, &request);

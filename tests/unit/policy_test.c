@@ -17,8 +17,7 @@ START_TEST(a_message_names_the_segment_that_was_tried)
     fixture f;
     uint64_t addr = 0;
     fixture_init(&f, NULL, 10 * MIB);
-    refuses(&f, UF_ERROR_OUT_OF_MEMORY,
-            uf_alloc(f.allocator, 400 * MIB + 5, 0, &addr, &f.error),
+    refuses(&f, UF_ERROR_OUT_OF_MEMORY, uf_alloc(f.allocator, 400 * MIB + 5, 0, &addr, &f.error),
             "requested 419430405 bytes (400.00 MiB) on stream 0x0, which needs a segment of 402.00 "
             "MiB; limit 10.00 MiB");
     refuses(&f, UF_ERROR_OUT_OF_MEMORY, uf_alloc(f.allocator, 3 * MIB, 0, &addr, &f.error),
@@ -167,8 +166,7 @@ START_TEST(a_bad_value_passes_the_import_and_fails_when_it_is_read)
         uf_error error;
         ck_assert_int_eq(uf__conf_backend_scan(texts[i], NULL, &error), UF_OK);
         uf__conf_init(&conf);
-        ck_assert_int_eq(uf__conf_read(&conf, texts[i], &reading, &report, &error),
-                         UF_ERROR_CONF);
+        ck_assert_int_eq(uf__conf_read(&conf, texts[i], &reading, &report, &error), UF_ERROR_CONF);
         ck_assert_int_eq(report.exception, UF_CONF_RAISES_VALUE_ERROR);
     }
 }
