@@ -8,23 +8,52 @@
 #include "replay/follow.h"
 #include "replay/rebuild.h"
 
-/* Whether two runs of mapped pages lie in one reservation. */
-static bool is_same_region(const uf_start_segment *first, const uf_start_segment *other,
-                           uint64_t reserved_bytes)
+/* What is known of a reservation that the trace does not show from its beginning. Reservations do not
+ * overlap, each is as long as the next, and programs fill them from below. */
+typedef struct uf_reach {
+    uint64_t reserved_bytes;
+    uint64_t low, high; /* where other runs of the start state leave room for it */
+} uf_reach;
+
+/* Runs of one reservation that are further apart than this would have a hole of half the card. */
+static uint64_t widest_hole_bytes(uint64_t reserved_bytes)
 {
-    return other->is_expandable && other->stream == first->stream &&
-           other->is_large == first->is_large && other->end - first->addr <= reserved_bytes;
+    return reserved_bytes / 2;
 }
 
-/* The lowest address that the recording maps within reach below a run: the reservation starts
- * there or below. */
+static bool is_pool_known(const uf_follow *follow, uint32_t run)
+{
+    return follow->assumptions->is_bound[follow->program->event_count + run] != 0;
+}
+
+static uint16_t label_of(const uf_follow *follow, uint32_t run)
+{
+    return follow->assumptions->labels[follow->program->event_count + run];
+}
+
+/* Whether run `other` lies in the reservation of run `first`, of which a part ends at `end`. */
+static bool is_same_region(const uf_follow *follow, const uf_start *start, uint32_t first,
+                           uint32_t other, uint64_t end, uint64_t reserved_bytes)
+{
+    const uf_start_segment *a = &start->segments[first], *b = &start->segments[other];
+    bool is_other_pool = is_pool_known(follow, first) && is_pool_known(follow, other) &&
+                         label_of(follow, first) != label_of(follow, other);
+    return b->is_expandable && b->stream == a->stream && b->is_large == a->is_large &&
+           !is_other_pool && b->end - a->addr <= reserved_bytes &&
+           b->addr - end <= widest_hole_bytes(reserved_bytes);
+}
+
+/* The lowest address that the recording maps within reach below a run, and nearer to it than to the
+ * run below: the reservation starts there or below. */
 static uint64_t region_base(const uf_program *program, const uf_start_segment *segment,
-                            uint64_t reserved_bytes)
+                            const uf_reach *reach)
 {
     uint64_t base = segment->addr;
     for (uint64_t i = 0; i < program->event_count; i++) {
         const uf_event *event = &program->events[i];
-        bool is_near = event->addr < base && segment->end - event->addr <= reserved_bytes &&
+        bool is_near = event->addr < base && event->addr >= reach->low &&
+                       segment->end - event->addr <= reach->reserved_bytes &&
+                       segment->addr - event->addr <= widest_hole_bytes(reach->reserved_bytes) &&
                        (event->size_bytes != UF_SMALL_SEGMENT_BYTES) == segment->is_large &&
                        program->trace->sites[event->site].stream == segment->stream;
         if (event->action == UF_ACTION_SEGMENT_MAP && is_near) {
@@ -77,25 +106,34 @@ static bool push_segment(uf_pieces *pieces, const uf_start_segment *segment)
     return is_good;
 }
 
-/* The whole reservation that begins with start->segments[first]: runs and unmapped space. */
+/* The whole reservation that begins with start->segments[first]: runs and unmapped space. *label is
+ * its pool's: that of a run whose pool is known, if there is one. */
 static bool gather_region(const uf_follow *follow, const uf_start *start, uint32_t first,
-                          bool *is_done, uint64_t page_bytes, uf_pieces *pieces)
+                          bool *is_done, uint64_t page_bytes, uf_pieces *pieces, uint16_t *label)
 {
     const uf_start_segment *segment = &start->segments[first];
     uint64_t total = follow->program->options.total_bytes;
-    uint64_t reserved_bytes = (total + total / 8 + page_bytes - 1) / page_bytes * page_bytes;
-    uint64_t base = region_base(follow->program, segment, reserved_bytes), at = base;
+    uf_reach reach = {(total + total / 8 + page_bytes - 1) / page_bytes * page_bytes,
+                      first == 0 ? 0 : start->segments[first - 1].end, UINT64_MAX};
+    uint64_t base = region_base(follow->program, segment, &reach), at = base;
     bool is_good = true;
     for (uint32_t i = first; i < start->segment_count && is_good; i++) {
         const uf_start_segment *run = &start->segments[i];
-        if (is_done[i] || !is_same_region(segment, run, reserved_bytes)) {
+        bool is_ours = !is_done[i] && is_same_region(follow, start, first, i,
+                                                     i == first ? run->addr : at,
+                                                     reach.reserved_bytes);
+        if (!is_ours) {
+            reach.high = reach.high == UINT64_MAX && run->addr >= at ? run->addr : reach.high;
             continue;
         }
         is_done[i] = true;
+        reach.high = UINT64_MAX;
+        *label = is_pool_known(follow, i) ? label_of(follow, i) : *label;
         is_good = push_unmapped(pieces, at, run->addr) && push_segment(pieces, run);
         at = run->end;
     }
-    uint64_t end = base + reserved_bytes;
+    uint64_t end = base + reach.reserved_bytes;
+    end = end < reach.high ? end : reach.high;
     return is_good && push_unmapped(pieces, at, end > at ? end : at);
 }
 
@@ -155,10 +193,10 @@ uf_status uf__follow_restore(uf_follow *follow, const uf_start *start)
         uint64_t page_bytes =
             segment->is_large ? follow->program->conf.large_segment_bytes : UF_SMALL_SEGMENT_BYTES;
         pieces.count = 0;
+        uint16_t label = label_of(follow, i);
         bool is_good = segment->is_expandable
-                           ? gather_region(follow, start, i, is_done, page_bytes, &pieces)
+                           ? gather_region(follow, start, i, is_done, page_bytes, &pieces, &label)
                            : push_segment(&pieces, segment);
-        uint16_t label = follow->assumptions->labels[follow->program->event_count + i];
         status =
             is_good ? adopt(follow, segment, label, page_bytes, &pieces) : UF_ERROR_HOST_MEMORY;
     }
