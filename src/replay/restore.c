@@ -8,8 +8,8 @@
 #include "replay/follow.h"
 #include "replay/rebuild.h"
 
-/* What is known of a reservation that the trace does not show from its beginning. Reservations do not
- * overlap, each is as long as the next, and programs fill them from below. */
+/* What is known of a reservation that the trace does not show from its beginning. Reservations do
+ * not overlap, each is as long as the next, and programs fill them from below. */
 typedef struct uf_reach {
     uint64_t reserved_bytes;
     uint64_t low, high; /* where other runs of the start state leave room for it */
@@ -119,9 +119,9 @@ static bool gather_region(const uf_follow *follow, const uf_start *start, uint32
     bool is_good = true;
     for (uint32_t i = first; i < start->segment_count && is_good; i++) {
         const uf_start_segment *run = &start->segments[i];
-        bool is_ours = !is_done[i] && is_same_region(follow, start, first, i,
-                                                     i == first ? run->addr : at,
-                                                     reach.reserved_bytes);
+        bool is_ours =
+            !is_done[i] && is_same_region(follow, start, first, i, i == first ? run->addr : at,
+                                          reach.reserved_bytes);
         if (!is_ours) {
             reach.high = reach.high == UINT64_MAX && run->addr >= at ? run->addr : reach.high;
             continue;

@@ -69,7 +69,7 @@ typedef struct totals {
     int64_t active_count, allocated_count, inactive_split_count;
 } totals;
 
-static void count_block(const oracle *o, const oracle_block *block, totals *t)
+static void count_block(const oracle_block *block, totals *t)
 {
     int64_t size = (int64_t)block->size_bytes;
     t->reserved += block->state == ORACLE_UNMAPPED ? 0 : size;
@@ -81,8 +81,9 @@ static void count_block(const oracle *o, const oracle_block *block, totals *t)
         t->active += size;
         t->active_count++;
     }
+    /* Not by neighbours, as where it is counted: a block alone in its segment is all of it. */
     if (block->state == ORACLE_CACHED && !oracle_block_is_expandable(block) &&
-        oracle_block_is_split(o, block)) {
+        block->size_bytes != block->segment->size_bytes) {
         t->inactive_split += size;
         t->inactive_split_count++;
     }
@@ -107,10 +108,15 @@ static uf_status check_tiling(const oracle *o, uf_error *error)
     for (size_t i = 0; i < o->segment_count; i++) {
         segment_sum += o->segments[i]->size_bytes;
     }
-    for (size_t i = 0; i < o->block_count; i++) {
-        const oracle_block *block = o->blocks[i];
+    oracle_block **list = sorted_blocks(o);
+    uf_status status = UF_OK;
+    for (size_t i = 0; i < o->block_count && status == UF_OK; i++) {
+        const oracle_block *block = list[i];
         const oracle_segment *segment = block->segment;
-        const oracle_block *next = oracle_block_next(o, block);
+        const oracle_block *above = i + 1 < o->block_count ? list[i + 1] : NULL;
+        bool is_above_next = above != NULL && above->segment == segment &&
+                             above->addr == block->addr + block->size_bytes;
+        const oracle_block *next = is_above_next ? above : NULL;
         bool is_last = block->addr + block->size_bytes == segment->addr + segment->size_bytes;
         bool is_mergeable = next != NULL && next->state == block->state &&
                             (block->state == ORACLE_CACHED || block->state == ORACLE_UNMAPPED);
@@ -118,21 +124,22 @@ static uf_status check_tiling(const oracle *o, uf_error *error)
         if (block->size_bytes == 0 || block->size_bytes % ORACLE_MIN_BLOCK != 0 ||
             is_last != (next == NULL) || is_mergeable || block->pool != segment->pool ||
             block->stream != segment->stream || block->state == ORACLE_HELD) {
-            return uf__error_set(error, UF_ERROR_INTERNAL, "block 0x%" PRIx64 " is out of place",
-                                 block->addr);
+            status = uf__error_set(error, UF_ERROR_INTERNAL, "block 0x%" PRIx64 " is out of place",
+                                   block->addr);
         }
     }
-    if (segment_sum != block_sum) {
-        return uf__error_set(error, UF_ERROR_INTERNAL, "blocks do not fill the segments");
+    free(list);
+    if (status == UF_OK && segment_sum != block_sum) {
+        status = uf__error_set(error, UF_ERROR_INTERNAL, "blocks do not fill the segments");
     }
-    return UF_OK;
+    return status;
 }
 
 uf_status oracle_check(const oracle *o, uf_error *error)
 {
     totals t = {0};
     for (size_t i = 0; i < o->block_count; i++) {
-        count_block(o, o->blocks[i], &t);
+        count_block(o->blocks[i], &t);
     }
     uf_status status = check_tiling(o, error);
     const struct {

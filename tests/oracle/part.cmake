@@ -40,7 +40,10 @@ endforeach()
 add_test(NAME random_ops_finds_no_difference_between_equals
     COMMAND random_ops --models oracle,oracle --setting pools_toggle --count 2000)
 
-# By hand, hours: a million operations per setting.
-add_custom_target(soak
-    COMMAND ${CMAKE_CURRENT_LIST_DIR}/soak $<TARGET_FILE:random_ops>
-    DEPENDS random_ops USES_TERMINAL)
+# A million operations per setting (make soak), and the same way with few (every time).
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+add_test(NAME soak COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/soak
+    $<TARGET_FILE:random_ops>)
+set_tests_properties(soak PROPERTIES LABELS soak TIMEOUT 14400)
+add_test(NAME soak_of_a_few_operations COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/soak
+    $<TARGET_FILE:random_ops> --count 500 --log ${CMAKE_CURRENT_BINARY_DIR}/soak-short.log)
