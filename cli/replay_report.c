@@ -187,12 +187,18 @@ static void print_lost_beginning(const uf_program_report *followed)
     if (!followed->has_lost_beginning) {
         return;
     }
-    count_text segments, blocks, unexplained;
+    count_text segments, blocks, count, first, last;
+    uint64_t unexplained = followed->unexplained_events;
     printf("beginning      lost: %s segments and %s blocks of it were rebuilt; %s events are not "
-           "explained by them\n",
+           "explained by them",
            cli_count_format(segments, followed->start_segment_count),
            cli_count_format(blocks, followed->start_block_count),
-           cli_count_format(unexplained, followed->unexplained_events));
+           cli_count_format(count, unexplained));
+    if (unexplained > 0) {
+        printf(": %s to %s", cli_count_format(first, followed->event_count - unexplained),
+               cli_count_format(last, followed->event_count - 1));
+    }
+    printf("\n");
 }
 
 static void print_difference(const char *title, const uf_difference *difference)

@@ -21,12 +21,13 @@ typedef struct recording {
     uint64_t event_count;
 } recording;
 
-/* Fills list and returns how many there are. */
-static inline size_t recordings_list(recording *list)
+/* Fills list with the recordings of a folder and returns how many there are. */
+static inline size_t recordings_list_of(const char *folder, recording *list)
 {
-    FILE *file = fopen(PROJECT_DATA_DIR "/index.tsv", "r");
-    ck_assert_ptr_nonnull(file);
     char line[500], limit[40];
+    snprintf(line, sizeof line, "%s/index.tsv", folder);
+    FILE *file = fopen(line, "r");
+    ck_assert_ptr_nonnull(file);
     size_t count = 0;
     ck_assert_ptr_nonnull(fgets(line, sizeof line, file));
     while (fgets(line, sizeof line, file) != NULL) {
@@ -43,18 +44,29 @@ static inline size_t recordings_list(recording *list)
     return count;
 }
 
+/* Those that are bundled. */
+static inline size_t recordings_list(recording *list)
+{
+    return recordings_list_of(PROJECT_DATA_DIR, list);
+}
+
 /* Destroy the trace. */
-static inline uf_trace *recording_read(const recording *entry)
+static inline uf_trace *recording_read_of(const char *folder, const recording *entry)
 {
     char path[400];
     uf_trace *trace;
     uf_error error = {UF_OK, ""};
-    snprintf(path, sizeof path, "%s/%.79s.pickle.xz", PROJECT_DATA_DIR, entry->name);
+    snprintf(path, sizeof path, "%s/%.79s.pickle.xz", folder, entry->name);
     uf_trace_read_options options = {.struct_size_bytes = sizeof options, .skip_stacks = true};
     if (uf_trace_read(path, &options, &trace, &error) != UF_OK) {
         ck_abort_msg("%s: %s", entry->name, error.text);
     }
     return trace;
+}
+
+static inline uf_trace *recording_read(const recording *entry)
+{
+    return recording_read_of(PROJECT_DATA_DIR, entry);
 }
 
 /* The statistics recorded at its end. */

@@ -93,6 +93,45 @@ START_TEST(runs_of_one_reservation_are_one_again)
 }
 END_TEST
 
+/* A reservation of the default pool and one of a private pool, the second at a distance; each holds
+ * 20 MiB at the start, and maps and hands out 20 MiB more. */
+static void expect_two_reservations(uint64_t distance_bytes)
+{
+    const uint64_t other = BASE + distance_bytes;
+    maker_init(&m);
+    maker_event(&m, UF_ACTION_SEGMENT_MAP, BASE + 20 * MIB, 20 * MIB);
+    maker_event(&m, UF_ACTION_ALLOC, BASE + 20 * MIB, 20 * MIB);
+    maker_event_at(&m, UF_ACTION_SEGMENT_MAP, other + 20 * MIB, 20 * MIB, MAKER_POOL_5);
+    maker_event_at(&m, UF_ACTION_ALLOC, other + 20 * MIB, 20 * MIB, MAKER_POOL_5);
+    for (int i = 0; i < 2; i++) {
+        uf_trace_segment *segment = maker_segment(&m, i == 0 ? BASE : other, true);
+        segment->is_expandable = true;
+        segment->pool_id[1] = i == 0 ? 0 : 5;
+        maker_block(&m, 20 * MIB, 20 * MIB, UF_BLOCK_ACTIVE_ALLOCATED);
+        maker_block(&m, 20 * MIB, 20 * MIB, UF_BLOCK_ACTIVE_ALLOCATED);
+    }
+    uf_program_options options = {.struct_size_bytes = sizeof options,
+                                  .conf = "expandable_segments:True",
+                                  .num_alloc_retries = -1};
+    uf_program *program = expect_equal(&options);
+    ck_assert_uint_eq(uf_program_report_get(program)->pool_count, 1);
+    uf_program_destroy(program);
+}
+
+/* What is mapped behind the first run lies within reach below the second, which begins higher. */
+START_TEST(a_reservation_does_not_begin_in_its_neighbour)
+{
+    expect_two_reservations(8053 * 20 * MIB);
+}
+END_TEST
+
+/* The second run is within reach of the first, but a hole of nearly a card is none. */
+START_TEST(runs_far_apart_are_two_reservations)
+{
+    expect_two_reservations(8000 * 20 * MIB);
+}
+END_TEST
+
 START_TEST(private_segments_start_in_their_pool)
 {
     maker_init(&m);
@@ -149,6 +188,8 @@ int main(void)
                                     a_block_that_waited_when_the_trace_began_waits,
                                     a_segment_given_back_later_was_there_before,
                                     runs_of_one_reservation_are_one_again,
+                                    a_reservation_does_not_begin_in_its_neighbour,
+                                    runs_far_apart_are_two_reservations,
                                     private_segments_start_in_their_pool,
                                     the_first_request_behind_a_block_shows_where_it_ends,
                                     a_start_that_cannot_be_is_told,
