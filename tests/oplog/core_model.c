@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <unfrag/stats.h>
 
@@ -34,8 +35,10 @@ typedef struct core_state {
     size_t done_count;
     core_live *live;
     size_t live_count, live_capacity;
-    uint32_t flushed[CORE_POOL_MAX]; /* pools that the flush under way has emptied */
-    size_t flushed_count;
+    bool is_flushing; /* what a flush under way has not emptied yet, by index */
+    uint32_t freeable[CORE_POOL_MAX];
+    uint64_t freeable_ids[CORE_POOL_MAX][2];
+    size_t freeable_count;
 } core_state;
 
 static uint64_t card_bytes(const core_state *s)
@@ -213,41 +216,39 @@ static bool on_order(void *context, bool is_flush, uint64_t *addr)
            s->config.host.completion(s->config.host.context, NULL, 0, addr);
 }
 
-static bool is_flushed(const core_state *s, uint32_t pool)
-{
-    for (size_t i = 0; i < s->flushed_count; i++) {
-        if (s->flushed[i] == pool) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Offers the freeable pools to the host until each was emptied once. */
+/* Offers the freeable pools to the host until each was emptied once. A flush frees the pools that
+ * are freeable when it begins. */
 static bool on_pool(void *context, uint32_t *pool)
 {
     core_state *s = context;
-    uint32_t pools[CORE_POOL_MAX];
-    uint64_t ids[CORE_POOL_MAX][2];
-    size_t count = 0;
-    for (uint32_t i = 1; i < s->core.pool_count && count < CORE_POOL_MAX; i++) {
-        const uf_pool *candidate = &s->core.pools[i];
-        if (candidate->is_known && candidate->use_count == 0 && !is_flushed(s, i)) {
-            ids[count][0] = candidate->id[0];
-            ids[count][1] = candidate->id[1];
-            pools[count++] = i;
+    if (!s->is_flushing) {
+        s->is_flushing = true;
+        s->freeable_count = 0;
+        for (uint32_t i = 1; i < s->core.pool_count && s->freeable_count < CORE_POOL_MAX; i++) {
+            const uf_pool *candidate = &s->core.pools[i];
+            if (candidate->is_known && candidate->use_count == 0) {
+                memcpy(s->freeable_ids[s->freeable_count], candidate->id, sizeof candidate->id);
+                s->freeable[s->freeable_count++] = i;
+            }
         }
     }
-    if (count == 0 || s->flushed_count == CORE_POOL_MAX) {
-        s->flushed_count = 0;
+    size_t count = s->freeable_count;
+    if (count == 0) {
+        s->is_flushing = false;
         return false;
     }
     size_t index = 0;
     if (s->config.host.pool != NULL && count > 1) {
-        index = s->config.host.pool(s->config.host.context, (const uint64_t(*)[2])ids, count);
+        index = s->config.host.pool(s->config.host.context, (const uint64_t(*)[2])s->freeable_ids,
+                                    count);
+        index = index < count ? index : 0;
     }
-    *pool = pools[index < count ? index : 0];
-    s->flushed[s->flushed_count++] = *pool;
+    *pool = s->freeable[index];
+    s->freeable_count--;
+    memmove(&s->freeable[index], &s->freeable[index + 1],
+            (s->freeable_count - index) * sizeof *s->freeable);
+    memmove(&s->freeable_ids[index], &s->freeable_ids[index + 1],
+            (s->freeable_count - index) * sizeof *s->freeable_ids);
     return true;
 }
 
@@ -304,7 +305,7 @@ static uf_status model_alloc(void *model, uint64_t bytes, uint64_t stream, uint6
     uint32_t stream_index = 0;
     uint32_t block = UF_NO_BLOCK;
     (void)error;
-    s->flushed_count = 0;
+    s->is_flushing = false;
     if (bytes == 0) {
         *addr = 0;
         return UF_OK;
@@ -379,7 +380,7 @@ static uf_status model_empty_cache(void *model, uf_error *error)
 {
     core_state *s = model;
     (void)error;
-    s->flushed_count = 0;
+    s->is_flushing = false;
     return uf__core_empty_cache(&s->core);
 }
 
