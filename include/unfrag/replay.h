@@ -154,6 +154,12 @@ typedef struct uf_replay_result {
     uint64_t recorded_oom_count; /* oom events in the range: counted, not replayed */
     uint64_t device_calls, device_syncs;
     double device_ms;
+    /* Flushes that ended a free before the recording did: there the program waits for another
+     * stream, each time at most until the recording saw it done. The sum of these times, and the
+     * longest (-1 = the trace has no times); program time alone, so what they cost in all is
+     * between the longest and the sum. */
+    uint64_t stream_wait_count;
+    double stream_wait_ms, longest_stream_wait_ms;
     int64_t elapsed_ns; /* replay alone */
     uf_stats stats;
     uf_fragmentation fragmentation; /* at the end */

@@ -26,7 +26,7 @@ enum { HEAD_CAPACITY = 128, TEXT_CAPACITY = 192 };
 
 static const uint32_t split_sizes_mb[] = {20,  32,  48,  64,  96,   128, 192,
                                           256, 384, 512, 768, 1024, 2048};
-static const uint32_t roundings_mb[] = {0, 64, 256, 1024}; /* 0 = its default */
+static const uint32_t roundings_mb[] = {0, 256}; /* 0 = its default */
 static const char *const thresholds[] = {"", "0.6", "0.8", "0.95"};
 static const uint32_t divisions[] = {2, 4, 8, 16};
 static const uint32_t large_segments_mb[] = {12, 32, 64, 128};

@@ -18,6 +18,12 @@ static void add_played(uf_probe_run *run, const uf_replay_result *played, uint32
     run->device_syncs += played->device_syncs;
     run->retry_count += played->retry_count;
     run->device_ms += played->device_ms;
+    run->stream_wait_count += played->stream_wait_count;
+    bool is_timed = run->stream_wait_ms >= 0.0 && played->stream_wait_ms >= 0.0;
+    bool is_longer = played->longest_stream_wait_ms > run->longest_stream_wait_ms;
+    double longest_ms = is_longer ? played->longest_stream_wait_ms : run->longest_stream_wait_ms;
+    run->stream_wait_ms = is_timed ? run->stream_wait_ms + played->stream_wait_ms : -1.0;
+    run->longest_stream_wait_ms = is_timed ? longest_ms : -1.0;
     if (played->has_oom) {
         run->is_complete = false;
         run->failed_program = program;
@@ -53,7 +59,8 @@ uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *ru
             return uf__error_set(error, UF_ERROR_INTERRUPTED, "interrupted");
         }
     }
-    made.stall_ms = made.device_ms + probe->sync_ms * (double)made.device_syncs;
+    made.stall_ms = made.device_ms + probe->sync_ms * (double)made.device_syncs +
+                    (made.stream_wait_ms > 0.0 ? made.stream_wait_ms : 0.0);
     *run = made;
     return UF_OK;
 }
@@ -64,9 +71,33 @@ static uf_status run_at(uf_probe *probe, uint64_t limit_bytes, uf_probe_run *run
     return uf__probe_run(probe, &place, run, error);
 }
 
+/* Limits that were seen to be kept, so that none is tried twice. */
+enum { KEPT_CAPACITY = 64 };
+
+typedef struct uf_kept {
+    uint64_t limits_bytes[KEPT_CAPACITY];
+    uint32_t count;
+} uf_kept;
+
+static void note_kept(uf_kept *kept, uint64_t limit_bytes)
+{
+    if (kept->count < KEPT_CAPACITY) {
+        kept->limits_bytes[kept->count++] = limit_bytes;
+    }
+}
+
+static bool is_kept_between(const uf_kept *kept, uint64_t from_bytes, uint64_t below_bytes)
+{
+    bool is_there = false;
+    for (uint32_t i = 0; i < kept->count; i++) {
+        is_there |= kept->limits_bytes[i] >= from_bytes && kept->limits_bytes[i] < below_bytes;
+    }
+    return is_there;
+}
+
 /* Between a failing limit and a completing one, whose run is smallest->at. */
 static uf_status bisect(uf_probe *probe, uint64_t low_bytes, uint64_t high_bytes,
-                        uf_smallest *smallest, uf_error *error)
+                        uf_smallest *smallest, uf_kept *kept, uf_error *error)
 {
     uf_status status = UF_OK;
     while (status == UF_OK && high_bytes - low_bytes > UF_PROBE_GRANULE_BYTES) {
@@ -77,6 +108,7 @@ static uf_status bisect(uf_probe *probe, uint64_t low_bytes, uint64_t high_bytes
         if (status == UF_OK && run.is_complete) {
             high_bytes = middle_bytes;
             smallest->at = run;
+            note_kept(kept, middle_bytes);
         } else if (status == UF_OK) {
             low_bytes = middle_bytes;
             smallest->below = run;
@@ -86,6 +118,12 @@ static uf_status bisect(uf_probe *probe, uint64_t low_bytes, uint64_t high_bytes
     smallest->is_known = true;
     smallest->is_at_most = status != UF_OK;
     return status;
+}
+
+uint64_t uf__probe_least(const uf_probe *probe)
+{
+    return round_up(probe->bound_bytes > probe->floor_bytes ? probe->bound_bytes
+                                                            : probe->floor_bytes);
 }
 
 /* A limit that is kept, from the peak without a limit upwards; 0 if there is none. */
@@ -98,7 +136,13 @@ static uf_status find_ceiling(uf_probe *probe, uf_smallest *smallest, uint64_t *
         return status;
     }
     uint64_t peak_bytes = round_up(smallest->unlimited.peak_reserved_bytes);
-    uint64_t at_bytes = peak_bytes;
+    uint64_t least_bytes = uf__probe_least(probe);
+    uint64_t at_bytes = peak_bytes > least_bytes ? peak_bytes : least_bytes;
+    if (probe->is_plain) {
+        smallest->at = smallest->unlimited;
+        *ceiling_bytes = at_bytes;
+        return UF_OK;
+    }
     for (uint64_t step = UF_PROBE_GRANULE_BYTES; status == UF_OK && step <= peak_bytes; step *= 2) {
         status = run_at(probe, at_bytes, &smallest->at, error);
         if (status == UF_OK && smallest->at.is_complete) {
@@ -111,15 +155,18 @@ static uf_status find_ceiling(uf_probe *probe, uf_smallest *smallest, uint64_t *
     return status;
 }
 
-/* The bound is a theorem, but the failure one granule below is shown to people, so it is run. */
+/* What is one granule below was not run if it is below the bound or the floor. It is shown to
+ * people, so it is run. */
 static uf_status show_below(uf_probe *probe, uf_smallest *smallest, uf_error *error)
 {
     uf_status status = UF_OK;
+    uint64_t floor_bytes = round_up(probe->floor_bytes);
     while (status == UF_OK && !smallest->below.has_run &&
            smallest->limit_bytes > UF_PROBE_GRANULE_BYTES) {
         uf_probe_run run = {0};
         status = run_at(probe, smallest->limit_bytes - UF_PROBE_GRANULE_BYTES, &run, error);
-        if (status == UF_OK && run.is_complete) {
+        smallest->is_floor = run.is_complete && smallest->limit_bytes <= floor_bytes;
+        if (status == UF_OK && run.is_complete && !smallest->is_floor) {
             smallest->limit_bytes -= UF_PROBE_GRANULE_BYTES;
             smallest->at = run;
         } else if (status == UF_OK) {
@@ -129,22 +176,28 @@ static uf_status show_below(uf_probe *probe, uf_smallest *smallest, uf_error *er
     return status;
 }
 
+/* Limits above are tried at distances that double, unless the bisection was there. */
 static uf_status climb_over_gaps(uf_probe *probe, uint64_t ceiling_bytes,
                                  const uf_probe_run *at_ceiling, uf_smallest *smallest,
-                                 uf_error *error)
+                                 uf_kept *kept, uf_error *error)
 {
     uf_status status = UF_OK;
     uint64_t step = UF_PROBE_GRANULE_BYTES;
     while (status == UF_OK && smallest->limit_bytes + step < ceiling_bytes) {
         uf_probe_run run = {0};
         uint64_t at_bytes = smallest->limit_bytes + step;
-        status = run_at(probe, at_bytes, &run, error);
+        bool is_tried = is_kept_between(kept, at_bytes, at_bytes + step);
         step *= 2;
+        if (is_tried) {
+            continue;
+        }
+        status = run_at(probe, at_bytes, &run, error);
         if (status == UF_OK && !run.is_complete) {
             smallest->has_gaps = true;
+            smallest->is_floor = false;
             smallest->below = run;
             smallest->at = *at_ceiling;
-            status = bisect(probe, at_bytes, ceiling_bytes, smallest, error);
+            status = bisect(probe, at_bytes, ceiling_bytes, smallest, kept, error);
             step = UF_PROBE_GRANULE_BYTES;
         }
     }
@@ -160,18 +213,18 @@ uf_status uf__probe_smallest(uf_probe *probe, uf_smallest *smallest, uf_error *e
         return status;
     }
     uf_probe_run at_ceiling = smallest->at;
+    uf_kept kept = {.count = 0};
     smallest->below = (uf_probe_run){0};
-    uint64_t low_bytes =
-        probe->bound_bytes == 0
-            ? 0
-            : (probe->bound_bytes - 1) / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
-    low_bytes = low_bytes < ceiling_bytes ? low_bytes : ceiling_bytes - UF_PROBE_GRANULE_BYTES;
-    status = bisect(probe, low_bytes, ceiling_bytes, smallest, error);
+    uint64_t low_bytes = uf__probe_least(probe);
+    low_bytes = low_bytes < ceiling_bytes ? low_bytes : ceiling_bytes;
+    low_bytes -= low_bytes == 0 ? 0 : UF_PROBE_GRANULE_BYTES;
+    status = bisect(probe, low_bytes, ceiling_bytes, smallest, &kept, error);
     if (status == UF_OK) {
         status = show_below(probe, smallest, error);
     }
-    return status == UF_OK ? climb_over_gaps(probe, ceiling_bytes, &at_ceiling, smallest, error)
-                           : status;
+    return status == UF_OK
+               ? climb_over_gaps(probe, ceiling_bytes, &at_ceiling, smallest, &kept, error)
+               : status;
 }
 
 uf_status uf__probe_card(uf_probe *probe, uint64_t limit_bytes, uint64_t allowance_bytes,

@@ -22,7 +22,10 @@ typedef struct uf_probe_run {
     bool is_undefined; /* the settings lead to what PyTorch leaves undefined */
     uint64_t peak_reserved_bytes;
     uint64_t device_calls, device_syncs, retry_count;
-    double device_ms, stall_ms; /* stall: device_ms, and sync_ms for each wait */
+    uint64_t stream_wait_count; /* as uf_replay_result; times summed, -1 = unknown */
+    double stream_wait_ms, longest_stream_wait_ms;
+    /* Stall: device_ms, sync_ms for each device_syncs, and stream_wait_ms. */
+    double device_ms, stall_ms;
     uint32_t failed_program;    /* where it failed; runs stop there */
     uf_oom oom;
 } uf_probe_run;
@@ -31,10 +34,11 @@ typedef struct uf_smallest {
     bool is_known;
     bool is_at_most; /* the search was interrupted: a smaller one may do */
     bool has_gaps;   /* larger limits were seen to fail below it: the smallest safe one stands */
+    bool is_floor;   /* it is the floor; one granule less completes, too: see uf__probe_smallest */
     uint64_t limit_bytes;   /* all programs complete here and, as far as tested, above */
     uf_probe_run unlimited; /* without a limit */
     uf_probe_run at;        /* at limit_bytes */
-    uf_probe_run below;     /* the failing run one granule below */
+    uf_probe_run below;     /* the failing run one granule below; completes if is_floor */
 } uf_smallest;
 
 typedef struct uf_probe {
@@ -43,6 +47,10 @@ typedef struct uf_probe {
     const char *conf; /* borrowed */
     uint64_t total_bytes;
     uint64_t bound_bytes; /* no limit below it can be kept; 0 = unknown */
+    uint64_t floor_bytes; /* peak live of the worst program: no smallest limit is below it */
+    /* No garbage collection, no expandable segments: under a limit as large as its peak without one
+     * it does the same. */
+    bool is_plain;
     double sync_ms;
     /* Called after each replay; false ends what is under way with UF_ERROR_INTERRUPTED. */
     bool (*poll)(void *context);
@@ -56,7 +64,12 @@ typedef struct uf_probe {
 uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *run,
                         uf_error *error) UF_MUST_USE;
 
-/* Searches the smallest limit, to one granule. A setting may fail at a limit and keep a smaller
+/* No smallest limit is below it: the bound or the floor, in whole granules. */
+uint64_t uf__probe_least(const uf_probe *probe);
+
+/* Searches the smallest limit, to one granule, from the floor up. Below the floor a run may
+ * complete, too: by waiting for other streams, which have their blocks counted in the floor, or by
+ * passing the limit by a part of an expandable page. That is told (is_floor), not offered. A setting may fail at a limit and keep a smaller
  * one: limits above the result are tried at growing distances, and if one fails the search goes on
  * above it. Unknown if it fails without a limit. As uf__probe_run; on UF_ERROR_INTERRUPTED
  * *smallest holds the best so far. */

@@ -36,7 +36,8 @@ static uf_status search_card(void *context, uint32_t index, uf_error *error)
 static bool is_decided(const uf_candidate *candidate, uint64_t limit_bytes, bool *is_kept)
 {
     *is_kept = false;
-    if (limit_bytes < candidate->probe.bound_bytes || limit_bytes <= candidate->failed_bytes) {
+    if (limit_bytes < uf__probe_least(&candidate->probe) ||
+        limit_bytes <= candidate->failed_bytes) {
         return true;
     }
     if (candidate->is_proved) {
@@ -244,34 +245,70 @@ static uf_status run_alive(uf_search *search, uint64_t limit_bytes, uf_error *er
     return run_stage(search, run_at_limit, error);
 }
 
-/* Stages 2 and 3: the smallest limit that any setting keeps, as far as single runs show. */
+/* Who goes first: of those alive that are not proved the one that kept the smallest limit, then the
+ * one that reserved least there. UF_NONE if there is none. */
+static uint32_t likeliest(const uf_search *search)
+{
+    uint32_t best = UF_NONE;
+    for (uint32_t i = 0; i < search->result->grid.count; i++) {
+        const uf_candidate *candidate = &search->candidates[i];
+        if (!is_eligible(candidate) || candidate->is_proved) {
+            continue;
+        }
+        const uf_candidate *other = best == UF_NONE ? NULL : &search->candidates[best];
+        bool is_less = other == NULL || candidate->kept_bytes < other->kept_bytes ||
+                       (candidate->kept_bytes == other->kept_bytes &&
+                        candidate->run.peak_reserved_bytes < other->run.peak_reserved_bytes);
+        best = is_less ? i : best;
+    }
+    return best;
+}
+
+/* Bisects one setting's limit between what it cannot keep and what it kept, to `enough_bytes`. */
+static uf_status lower_one(uf_search *search, uint32_t point, uint64_t enough_bytes,
+                           uint64_t *high_bytes, uf_error *error)
+{
+    const uf_candidate *candidate = &search->candidates[point];
+    uint64_t low_bytes = uf__probe_least(&candidate->probe);
+    low_bytes -= low_bytes == 0 ? 0 : UF_PROBE_GRANULE_BYTES;
+    low_bytes = candidate->failed_bytes > low_bytes ? candidate->failed_bytes : low_bytes;
+    uf_status status = UF_OK;
+    while (status == UF_OK && *high_bytes > low_bytes && *high_bytes - low_bytes > enough_bytes) {
+        uint64_t middle_bytes = low_bytes + (*high_bytes - low_bytes) / 2;
+        middle_bytes = middle_bytes / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
+        search->place = (uf_place){.limit_bytes = middle_bytes};
+        search->chosen[0] = point;
+        search->chosen_count = 1;
+        status = run_stage(search, run_at_limit, error);
+        bool is_kept = status == UF_OK && is_eligible(candidate);
+        *high_bytes = is_kept ? middle_bytes : *high_bytes;
+        low_bytes = is_kept ? low_bytes : middle_bytes;
+    }
+    return status;
+}
+
+/* Stages 2 and 3: the smallest limit that any setting keeps, as far as single runs show; to a part
+ * of what counts as equal. */
 static uf_status search_smallest(uf_search *search, uint64_t *limit_bytes, uf_error *error)
 {
     uint32_t point;
-    uint64_t high_bytes = smallest_proved(search, &point), low_bytes = high_bytes;
+    *limit_bytes = smallest_proved(search, &point);
+    uint64_t enough_bytes = (with_slack(*limit_bytes) - *limit_bytes) / 4;
+    enough_bytes -= enough_bytes % UF_PROBE_GRANULE_BYTES;
+    enough_bytes = enough_bytes == 0 ? UF_PROBE_GRANULE_BYTES : enough_bytes;
     revive(search);
-    for (uint32_t i = 0; i < search->result->grid.count; i++) {
-        const uf_candidate *candidate = &search->candidates[i];
-        bool is_lower = candidate->is_alive && candidate->probe.bound_bytes < low_bytes;
-        low_bytes = is_lower ? candidate->probe.bound_bytes : low_bytes;
-    }
-    low_bytes =
-        low_bytes == 0 ? 0 : (low_bytes - 1) / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
-    uf_status status = run_alive(search, equal_limit(search, high_bytes), error);
-    if (status == UF_OK) {
-        (void)keep_complete(search);
-    }
-    while (status == UF_OK && high_bytes - low_bytes > UF_PROBE_GRANULE_BYTES) {
-        uint64_t middle_bytes = low_bytes + (high_bytes - low_bytes) / 2;
-        middle_bytes = middle_bytes / UF_PROBE_GRANULE_BYTES * UF_PROBE_GRANULE_BYTES;
-        status = run_alive(search, middle_bytes, error);
-        if (status == UF_OK && keep_complete(search)) {
-            high_bytes = middle_bytes;
-        } else {
-            low_bytes = middle_bytes;
+    uf_status status = run_alive(search, equal_limit(search, *limit_bytes), error);
+    bool has_any = status == UF_OK && keep_complete(search);
+    while (status == UF_OK && has_any && (point = likeliest(search)) != UF_NONE) {
+        status = lower_one(search, point, enough_bytes, limit_bytes, error);
+        search->candidates[point].is_alive = false;
+        has_any = false;
+        if (status == UF_OK && *limit_bytes > enough_bytes) {
+            status = run_alive(search, *limit_bytes - enough_bytes, error);
+            has_any = status == UF_OK && keep_complete(search);
+            *limit_bytes -= has_any ? enough_bytes : 0;
         }
     }
-    *limit_bytes = high_bytes;
     return status;
 }
 

@@ -119,6 +119,9 @@ static uf_status prepare(uf_search *search)
                        .conf = grid->points[i].conf,
                        .total_bytes = options->total_bytes,
                        .bound_bytes = uf__bound_limit(&bounds[i], conf),
+                       .floor_bytes = result->peak_live_bytes,
+                       .is_plain =
+                           !conf->is_expandable && conf->garbage_collection_threshold == 0.0,
                        .sync_ms = options->sync_ms < 0.0 ? UF_TUNE_SYNC_MS : options->sync_ms,
                        .poll = watch,
                        .poll_context = search};
@@ -151,6 +154,7 @@ static uf_status search_file(void *context, uint32_t index, uf_error *error)
     uf_bound bound;
     uf__bound_compute(probe.programs, 1, conf, &bound);
     probe.bound_bytes = uf__bound_limit(&bound, conf);
+    probe.floor_bytes = file->peak_live_bytes;
     uf_place place = search->place;
     place.limit_bytes = candidate->run_limit_bytes;
     uf_status status = UF_OK;
@@ -307,13 +311,15 @@ uf_status uf__tune(const uf_program *const *programs, uint32_t program_count,
         result->file_count = program_count;
         bool is_good = search.candidates != NULL && search.chosen != NULL &&
                        result->entries != NULL && result->files != NULL;
+        if (is_good) {
+            measure(&search);
+        }
         status = is_good ? prepare(&search) : UF_ERROR_HOST_MEMORY;
         if (status != UF_OK) {
             (void)uf__error_set(error, status, "no memory for the search");
         }
     }
     if (status == UF_OK) {
-        measure(&search);
         status = search_all(&search, error);
     }
     free(search.candidates);

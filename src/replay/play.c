@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "replay/groups.h"
 #include "replay/ranges.h"
+#include "replay/waits.h"
 
 enum { PROGRESS_EVENTS = 1 << 18 };
 
@@ -32,6 +33,7 @@ typedef struct uf_player {
     uint32_t *after;          /* completions put off to the end of the next request */
     uint32_t after_count, after_capacity;
     uf_ranges held; /* segments and reservations */
+    uf_waits waits;
     uint64_t at;    /* the event under way */
     uint32_t repetition;
     uint64_t played_count, alloc_count, total_count, skipped_oom_count;
@@ -147,13 +149,23 @@ static uf_status pool_for(uf_player *player, uint32_t label, uint32_t *pool)
     return UF_OK;
 }
 
+/* The recording completed a free at an event; a flush may have done so before. */
+static void complete(uf_player *player, uint32_t block, uint32_t id, uint64_t at)
+{
+    if (uf__core_is_waiting(&player->core, block, id)) {
+        uf__core_complete(&player->core, block);
+    } else if (uf__waits_has_any(&player->waits)) {
+        uf__waits_done(&player->waits, id, at, player->program->events[at].time_us);
+    }
+}
+
 /* The frees that the recording completed inside a request's flush. */
 static void complete_after(uf_player *player)
 {
     for (uint32_t i = 0; i < player->after_count; i++) {
         uint32_t id = player->after[i], block = player->block_of_alloc[id] & ~WAITS;
-        if (block != UF_NO_BLOCK && uf__core_is_waiting(&player->core, block, id)) {
-            uf__core_complete(&player->core, block);
+        if (block != UF_NO_BLOCK) {
+            complete(player, block, id, player->at - 1);
         }
         player->block_of_alloc[id] = UF_NO_BLOCK;
     }
@@ -169,9 +181,15 @@ static uf_status play_alloc(uf_player *player, uint64_t at, uint32_t id)
     if (__builtin_expect(program->alloc_pool[id] != 0, 0)) {
         status = pool_for(player, program->alloc_pool[id], &pool);
     }
+    int64_t flush_count = player->core.counters.num_sync_all_streams;
     if (status == UF_OK) {
         status = uf__core_alloc(&player->core, program->alloc_bytes[id],
                                 player->stream_of[program->alloc_stream[id]], pool, &block);
+    }
+    if (__builtin_expect(flush_count != player->core.counters.num_sync_all_streams, 0) &&
+        uf__waits_has_any(&player->waits) &&
+        uf__waits_flush(&player->waits, at, program->events[at].time_us) != UF_OK) {
+        return UF_ERROR_HOST_MEMORY;
     }
     player->block_of_alloc[id] = block;
     player->alloc_count++;
@@ -197,13 +215,16 @@ static uf_status play_free(uf_player *player, uf_op_kind kind, uint32_t id)
     }
     uf_status status = uf__core_use_external(&player->core, block, id);
     if (status == UF_OK) {
+        status = uf__waits_put_off(&player->waits, player->program->alloc_count, id);
+    }
+    if (status == UF_OK) {
         player->block_of_alloc[id] |= WAITS;
         status = uf__core_free(&player->core, block);
     }
     return status;
 }
 
-static uf_status play_completion(uf_player *player, uf_op_kind kind, uint32_t id)
+static uf_status play_completion(uf_player *player, uf_op_kind kind, uint32_t id, uint64_t at)
 {
     uint32_t block = player->block_of_alloc[id] & ~WAITS;
     if (block == UF_NO_BLOCK) {
@@ -223,9 +244,7 @@ static uf_status play_completion(uf_player *player, uf_op_kind kind, uint32_t id
         return UF_OK;
     }
     player->block_of_alloc[id] = UF_NO_BLOCK;
-    if (uf__core_is_waiting(&player->core, block, id)) {
-        uf__core_complete(&player->core, block);
-    }
+    complete(player, block, id, at);
     return UF_OK;
 }
 
@@ -293,7 +312,7 @@ static uf_status play_range(uf_player *player, uint64_t from, uint64_t to)
             break;
         case UF_OP_COMPLETE:
         case UF_OP_COMPLETE_AFTER:
-            status = play_completion(player, kind, uf__op_id(op));
+            status = play_completion(player, kind, uf__op_id(op), at);
             break;
         default:
             status = play_rare(player, op);
@@ -422,8 +441,26 @@ static uf_status play_all(uf_player *player)
         player->sim.call_ns = 0;
         player->played_count = player->alloc_count = 0;
         player->result->recorded_oom_count = 0;
+        player->waits.first = player->waits.count;
     }
     return status == UF_OK ? play_range(player, from, to) : status;
+}
+
+/* Frees that the recording does not complete: they took at least to its last event. */
+static void end_waits(uf_player *player)
+{
+    const uf_program *program = player->program;
+    uint64_t end = player->options->to_event;
+    end = end == 0 || end > program->event_count ? program->event_count : end;
+    bool is_asked = uf__waits_has_any(&player->waits) && player->waits.count > 0 && end > 0;
+    for (uint32_t id = 0; id < program->alloc_count && is_asked && !player->is_stopped; id++) {
+        uint32_t block = player->block_of_alloc[id];
+        if (block != UF_NO_BLOCK && (block & WAITS) != 0 &&
+            !uf__core_is_waiting(&player->core, block & ~WAITS, id)) {
+            uf__waits_done(&player->waits, id, end, program->events[end - 1].time_us);
+        }
+    }
+    uf__waits_sum(&player->waits, player->result);
 }
 
 static void fill_result(uf_player *player)
@@ -443,6 +480,7 @@ static void fill_result(uf_player *player)
     result->device_calls = player->sim.call_count;
     result->device_syncs = player->sim.sync_count;
     result->device_ms = (double)player->sim.call_ns / 1e6;
+    end_waits(player);
     uf_error unused;
     (void)!uf_fragmentation_compute(&result->stats, uf__largest_request_bytes(core), 0.0,
                                     &result->fragmentation, &unused);
@@ -550,6 +588,7 @@ uf_status uf_replay_run(const uf_program *program, const uf_replay_options *opti
     }
     uf__core_fini(&player.core);
     uf__ranges_fini(&player.held);
+    uf__waits_fini(&player.waits);
     free(player.block_of_alloc);
     free(player.stream_of);
     free(player.pool_of);
