@@ -130,6 +130,14 @@ static void write_result(cli_json *json, const replay_view *view)
     cli_json_uint64(json, "device_calls", result->device_calls);
     cli_json_uint64(json, "device_syncs", result->device_syncs);
     cli_json_double(json, "device_ms", result->device_ms);
+    cli_json_uint64(json, "stream_waits", result->stream_wait_count);
+    if (result->stream_wait_ms >= 0.0) {
+        cli_json_double(json, "stream_wait_ms", result->stream_wait_ms);
+        cli_json_double(json, "longest_stream_wait_ms", result->longest_stream_wait_ms);
+    } else {
+        cli_json_null(json, "stream_wait_ms");
+        cli_json_null(json, "longest_stream_wait_ms");
+    }
 }
 
 static void write_speed(cli_json *json, const replay_view *view)

@@ -138,6 +138,14 @@ static void print_peaks(const replay_view *view)
     printf("driver calls   %10s   %.1f ms by the latency model, %s wait%s for the device\n",
            cli_count_format(calls, result->device_calls), result->device_ms,
            cli_count_format(syncs, result->device_syncs), replay_plural(result->device_syncs));
+    if (result->stream_wait_count > 0) {
+        printf("forced waits   %10s   for other streams, whose blocks the recording let wait",
+               cli_count_format(calls, result->stream_wait_count));
+        if (result->stream_wait_ms >= 0.0) {
+            printf("; %.0f to %.0f ms", result->longest_stream_wait_ms, result->stream_wait_ms);
+        }
+        printf("\n");
+    }
 }
 
 /* One request is served by one block of its own stream and pool, so what is beside the largest one

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,42 @@ uf_status cli_size_option(const char *option, const char *text, uint64_t whole_b
     return check_size(option, text, status, found, bytes, &cause, error);
 }
 
+/* A name that was sold with several sizes: which one was taken is said, unless the text names it.
+ */
+static void tell_sizes(const char *option, const uf_card *card)
+{
+    bool is_told = false;
+    for (size_t i = 0; i < uf__card_count(); i++) {
+        const uf_card *other = uf__card_at(i);
+        if (strcmp(other->name, card->name) != 0 || other->memory_bytes == card->memory_bytes) {
+            continue;
+        }
+        if (!is_told) {
+            fprintf(stderr, "unfrag: %s: the %s with %" PRIu64 " GiB is meant", option, card->name,
+                    card->memory_bytes >> 30);
+        }
+        fprintf(stderr, "%s\"%s %" PRIu64 "GiB\"", is_told ? ", " : "; there is also ", other->name,
+                other->memory_bytes >> 30);
+        is_told = true;
+    }
+    if (is_told) {
+        fprintf(stderr, "\n");
+    }
+}
+
+/* Does the text say how much memory the card has? */
+static bool names_size(const char *text)
+{
+    for (const char *at = text; *at != '\0'; at++) {
+        bool is_unit = (at[0] == 'G' || at[0] == 'g') && at > text;
+        if (is_unit && (strchr("0123456789 ", at[-1]) != NULL) &&
+            (at[1] == 'B' || at[1] == 'b' || at[1] == 'i' || at[1] == 'I' || at[1] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* "4090" is a card and no number of bytes: a card's name wins over a size without a unit. */
 uf_status cli_card_option(const char *option, const char *text, uint64_t *bytes, uf_error *error)
 {
@@ -76,6 +113,9 @@ uf_status cli_card_option(const char *option, const char *text, uint64_t *bytes,
     }
     if (uf__card_find(text, &card, &card_cause) == UF_OK) {
         *bytes = card->memory_bytes;
+        if (!names_size(text)) {
+            tell_sizes(option, card);
+        }
         return UF_OK;
     }
     if (status == UF_OK) {

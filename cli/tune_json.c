@@ -75,6 +75,7 @@ static void write_entry(cli_json *json, const char *key, const tune_options *opt
                 entry->smallest.limit_bytes);
     cli_json_bool(json, "is_at_most", entry->smallest.is_at_most);
     cli_json_bool(json, "has_gaps", entry->smallest.has_gaps);
+    cli_json_bool(json, "is_floor", entry->smallest.is_floor);
     write_count(json, "smallest_card_bytes", entry->card_bytes != 0, entry->card_bytes);
     write_fit(json, options, entry);
     write_count(json, "run_limit_bytes", entry->place.limit_bytes != 0, entry->place.limit_bytes);
@@ -86,6 +87,11 @@ static void write_entry(cli_json *json, const char *key, const tune_options *opt
     write_ms(json, "device_ms", run->is_complete, run->device_ms);
     write_ms(json, "stall_ms", run->is_complete, run->stall_ms);
     write_count(json, "num_alloc_retries", run->is_complete, run->retry_count);
+    write_count(json, "stream_waits", run->is_complete, run->stream_wait_count);
+    write_ms(json, "stream_wait_ms", run->is_complete && run->stream_wait_ms >= 0.0,
+             run->stream_wait_ms);
+    write_ms(json, "longest_stream_wait_ms", run->is_complete && run->longest_stream_wait_ms >= 0.0,
+             run->longest_stream_wait_ms);
     write_count(json, "unlimited_peak_reserved_bytes", unlimited->is_complete,
                 unlimited->peak_reserved_bytes);
     write_failure(json, "first_failure", inputs, run);

@@ -65,8 +65,8 @@ static void print_place(const report *of)
     const tune_options *options = of->options;
     size_text card, limit, allowance;
     if (options->card_bytes != 0) {
-        printf(" on a card of %s, %s of which are left to CUDA and its libraries",
-               SIZE(card, options->card_bytes), SIZE(allowance, options->allowance_bytes));
+        printf(" on a card of %s (%s of it for CUDA)", SIZE(card, options->card_bytes),
+               SIZE(allowance, options->allowance_bytes));
     }
     if (options->limit_bytes != 0) {
         printf("%s under a limit of %s", options->card_bytes != 0 ? "," : "",
@@ -86,9 +86,8 @@ static void print_failure(const report *of, const uf_probe_run *run)
     if (of->result->file_count > 1) {
         printf(" of %s", of->inputs[run->failed_program].name);
     }
-    printf(" asks for %s, %s from the driver, beside %s that are reserved",
-           SIZE(request, run->oom.requested_bytes), SIZE(segment, run->oom.segment_bytes),
-           SIZE(reserved, run->oom.reserved_bytes));
+    printf(" asks for %s: %s beside %s reserved", SIZE(request, run->oom.requested_bytes),
+           SIZE(segment, run->oom.segment_bytes), SIZE(reserved, run->oom.reserved_bytes));
 }
 
 static const uf_tune_entry *least_demanding(const report *of)
@@ -152,10 +151,30 @@ static void print_reserved(const char *label, const char *where, const uf_probe_
                            const uf_probe_run *from)
 {
     size_text less, more;
-    if (to->is_complete && from->is_complete) {
+    if (to->is_complete && from->is_complete &&
+        to->peak_reserved_bytes == from->peak_reserved_bytes) {
+        printf("%-6s reserves no less %s, %s\n", label, where, SIZE(less, to->peak_reserved_bytes));
+    } else if (to->is_complete && from->is_complete) {
         printf("%-6s reserves %s %s, today %s\n", label, SIZE(less, to->peak_reserved_bytes), where,
                SIZE(more, from->peak_reserved_bytes));
     }
+}
+
+/* The program stands still until other streams are done: the longest wait at least, all at most. */
+static void print_stream_waits(const char *whose, const uf_probe_run *run)
+{
+    if (!run->is_complete || run->stream_wait_count == 0) {
+        return;
+    }
+    count_text count;
+    printf("       %s forced waits for other streams%s",
+           cli_count_format(count, run->stream_wait_count), whose);
+    if (run->stream_wait_ms >= 0.0) {
+        printf(", %.0f to %.0f ms in all", run->longest_stream_wait_ms, run->stream_wait_ms);
+    } else {
+        printf(" of unknown length");
+    }
+    printf("\n");
 }
 
 static void print_stall(const char *label, const uf_probe_run *best, const uf_probe_run *today)
@@ -171,6 +190,10 @@ static void print_stall(const char *label, const uf_probe_run *best, const uf_pr
                cli_count_format(waits_today, today->device_syncs));
     }
     printf("\n");
+    print_stream_waits("", best);
+    if (today != best && today->is_complete) {
+        print_stream_waits(" today", today);
+    }
 }
 
 /* At a place what counts is to fit there, then the stall; without one the smallest limit. */
@@ -181,6 +204,7 @@ static void print_gain(const report *of)
     }
     if (of->today == of->best) {
         printf("\nToday's settings are as good as any: nothing to change.\n");
+        print_stream_waits("", &of->best->run);
         return;
     }
     const uf_probe_run *best = &of->best->run, *today = &of->today->run;
@@ -202,17 +226,29 @@ static void print_gain(const report *of)
     print_need("", &of->best->smallest, &of->today->smallest);
 }
 
+/* Is there a reason to take a setting instead of today's? */
+static bool is_gain(const report *of, const uf_tune_entry *entry, const uf_tune_entry *today)
+{
+    if (today == NULL || (has_place(of) && !today->run.is_complete)) {
+        return true;
+    }
+    return has_place(of) ? entry->run.stall_ms < today->run.stall_ms
+                         : !today->smallest.is_known ||
+                               entry->smallest.limit_bytes < today->smallest.limit_bytes;
+}
+
 /* A setting that people know, needs little more, and no limit in the program. */
 static void print_alternative(const report *of)
 {
     const uf_tune_result *result = of->result;
-    const uf_tune_entry *other = NULL;
+    const uf_tune_entry *other = NULL, *today = of->today;
     bool is_simple = of->best == of->today || result->grid.points[of->best->point].is_popular;
     for (uint32_t i = 0; i < result->entry_count && !is_simple; i++) {
         const uf_tune_entry *entry = &result->entries[i];
         bool is_good = result->grid.points[entry->point].is_popular && entry->smallest.is_known &&
                        !result->grid.points[entry->point].needs_limit && !entry->is_hazardous &&
-                       entry != of->today && (!has_place(of) || entry->run.is_complete) &&
+                       entry != today && (!has_place(of) || entry->run.is_complete) &&
+                       is_gain(of, entry, today) &&
                        (double)entry->smallest.limit_bytes <=
                            ALTERNATIVE_SHARE * (double)of->best->smallest.limit_bytes;
         if (is_good &&
@@ -232,11 +268,9 @@ static void print_alternative(const report *of)
 static void add_figures(cli_table *table, const uf_probe_run *run)
 {
     if (run->is_complete) {
-        cli_table_cell_count(table, run->retry_count);
         cli_table_cell(table, "%.1f ms", run->device_ms);
         cli_table_cell_count(table, run->device_syncs);
     } else {
-        cli_table_cell(table, "-");
         cli_table_cell(table, "-");
         cli_table_cell(table, "-");
     }
@@ -294,12 +328,21 @@ static void add_row(cli_table *table, const report *of, const uf_tune_entry *ent
     } else {
         cli_table_cell(table, "-");
     }
-    if (smallest->unlimited.is_complete) {
+    if (!has_place(of) && smallest->unlimited.is_complete) {
         cli_table_cell_size(table, smallest->unlimited.peak_reserved_bytes);
-    } else {
+    } else if (!has_place(of)) {
         cli_table_cell(table, "-");
     }
     add_figures(table, &entry->run);
+}
+
+/* What of the floor is blocks that wait for other streams, to the precision that matters: rounding
+ * makes what is held a little larger. */
+static uint64_t waiting_bytes(const uf_tune_result *result)
+{
+    return result->peak_live_bytes > result->held_bytes
+               ? result->peak_live_bytes - result->held_bytes
+               : 0;
 }
 
 static bool print_table(const report *of)
@@ -315,8 +358,9 @@ static bool print_table(const report *of)
     cli_table_column(table, "needs", CLI_RIGHT);
     cli_table_column(table, "x floor", CLI_RIGHT);
     cli_table_column(table, "card", CLI_RIGHT);
-    cli_table_column(table, "unlimited", CLI_RIGHT);
-    cli_table_column(table, "retries", CLI_RIGHT);
+    if (!has_place(of)) {
+        cli_table_column(table, "unlimited", CLI_RIGHT);
+    }
     cli_table_column(table, "in driver", CLI_RIGHT);
     cli_table_column(table, "waits", CLI_RIGHT);
     for (uint32_t i = 0; i < of->result->entry_count; i++) {
@@ -325,14 +369,16 @@ static bool print_table(const report *of)
     printf("\n");
     bool is_printed = cli_table_print(table, stdout);
     cli_table_destroy(table);
-    size_text floor;
-    printf(
-        "\nNeeds is the smallest limit under which the recording completes; the floor, %s, is "
-        "what\n"
-        "the program held at once. Retries, time in the driver and waits for the device are those\n"
-        "%s.\n",
-        SIZE(floor, of->result->peak_live_bytes),
-        has_place(of) ? "at the place asked for" : "at each setting's smallest limit");
+    size_text floor, waiting;
+    const uf_tune_result *result = of->result;
+    printf("\nneeds: the smallest limit that completes; driver and waits %s.\n"
+           "floor: %s, what the program held at once",
+           has_place(of) ? "where it must run" : "there", SIZE(floor, result->peak_live_bytes));
+    if (waiting_bytes(result) > 0) {
+        printf("; of it %s\n       only waited for other streams",
+               SIZE(waiting, waiting_bytes(result)));
+    }
+    printf(".\n");
     return is_printed;
 }
 
@@ -410,8 +456,12 @@ static void print_proof(const report *of)
     printf("\nProof  completes at %s%s", SIZE(limit, smallest->limit_bytes),
            smallest->is_at_most ? ", maybe at less" : "");
     if (smallest->below.has_run && !smallest->is_at_most) {
-        printf("; at 2 MiB less\n       ");
-        print_failure(of, &smallest->below);
+        if (smallest->is_floor) {
+            printf(", the floor");
+        } else {
+            printf("; at 2 MiB less\n       ");
+            print_failure(of, &smallest->below);
+        }
     }
     printf("\n");
     const uf_place place = {.limit_bytes = smallest->limit_bytes};
@@ -419,19 +469,28 @@ static void print_proof(const report *of)
     if (smallest->has_gaps) {
         printf("       Some smaller limits complete, too, but limits between them fail.\n");
     }
-    if (smallest->limit_bytes < of->result->peak_live_bytes) {
-        printf("       That is below the floor, which counts blocks that wait for another stream:\n"
-               "       under a limit the allocator waits and takes them.\n");
+    if (smallest->is_floor && waiting_bytes(of->result) > 0) {
+        printf(
+            "       Less completes, too, but only by waiting for other streams to give back what\n"
+            "       the recording let wait: time that is not known, so it is not proposed.\n");
+    } else if (smallest->is_floor) {
+        printf(
+            "       Less completes, too: expandable pages may pass a limit by a part of a page.\n");
     }
     uint64_t room_bytes = tune_room_bytes(of->options);
     if (room_bytes != 0 && of->best->run.is_complete) {
-        uint64_t spare_bytes =
-            room_bytes > smallest->limit_bytes ? room_bytes - smallest->limit_bytes : 0;
-        printf("Fits   with %s to spare\n", SIZE(margin, spare_bytes));
+        if (room_bytes >= smallest->limit_bytes) {
+            printf("Fits   with %s to spare\n", SIZE(margin, room_bytes - smallest->limit_bytes));
+        } else {
+            printf("Fits   %s below what it needs%s\n",
+                   SIZE(margin, smallest->limit_bytes - room_bytes),
+                   of->best->run.stream_wait_count > 0 ? ": only by waiting for other streams"
+                                                       : "; limits between fail");
+        }
         print_command(of, &of->best->place, program);
     }
     if (of->best->card_bytes != 0) {
-        printf("Card   %" PRIu64 " GiB are enough, %s of them left to CUDA and its libraries\n",
+        printf("Card   %" PRIu64 " GiB are enough, %s of them left to CUDA\n",
                of->best->card_bytes >> 30, SIZE(allowance, of->options->allowance_bytes));
     } else if (!of->result->is_interrupted) {
         printf("Card   none up to 80 GiB is large enough\n");

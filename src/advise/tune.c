@@ -113,18 +113,17 @@ static uf_status prepare(uf_search *search)
         uf_candidate *candidate = &search->candidates[i];
         candidate->is_reported =
             grid->points[i].is_popular || i == search->baseline || options->is_exhaustive;
-        candidate->probe =
-            (uf_probe){.programs = search->programs,
-                       .program_count = search->program_count,
-                       .conf = grid->points[i].conf,
-                       .total_bytes = options->total_bytes,
-                       .bound_bytes = uf__bound_limit(&bounds[i], conf),
-                       .floor_bytes = result->peak_live_bytes,
-                       .is_plain =
-                           !conf->is_expandable && conf->garbage_collection_threshold == 0.0,
-                       .sync_ms = options->sync_ms < 0.0 ? UF_TUNE_SYNC_MS : options->sync_ms,
-                       .poll = watch,
-                       .poll_context = search};
+        candidate->probe = (uf_probe){
+            .programs = search->programs,
+            .program_count = search->program_count,
+            .conf = grid->points[i].conf,
+            .total_bytes = options->total_bytes,
+            .bound_bytes = uf__bound_limit(&bounds[i], conf),
+            .floor_bytes = result->peak_live_bytes,
+            .is_plain = !conf->is_expandable && conf->garbage_collection_threshold == 0.0,
+            .sync_ms = options->sync_ms < 0.0 ? UF_TUNE_SYNC_MS : options->sync_ms,
+            .poll = watch,
+            .poll_context = search};
         search->estimated_count += candidate->is_reported ? BISECTION_REPLAYS : 1;
     }
     for (uint32_t i = 0; i < grid->count && status == UF_OK; i++) {

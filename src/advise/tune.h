@@ -4,10 +4,11 @@
  * setting does is the replay's business, and what settings there are is the grid's.
  *
  * Without a limit or card:
- *   1. the popular settings and today's are searched for their smallest limit (bisection to 2 MiB)
+ *   1. the popular settings and today's are searched for their smallest limit (bisection to 2 MiB,
+ *      from the floor up)
  *   2. all others are replayed a little above the smallest of these; what fails there is no better
- *   3. the survivors are searched together: bisection on the limit, dropping what fails where
- *      another completes
+ *   3. of the survivors the likeliest one's limit is bisected; the others are run a little below
+ *      it, and while any completes there the same goes on with those
  *   4. a little above the smallest limit of all, never above today's, the choice is made; the
  * winner's own smallest limit is then searched as in 1, and if larger limits fail the next best is
  * taken With a limit or card every setting is replayed there, and of those that complete one is
@@ -78,7 +79,7 @@ typedef struct uf_tune_result {
     uf_tune_file *files;     /* by program */
     uint32_t file_count;
     bool is_interrupted;
-    uint64_t peak_live_bytes; /* the worst program's */
+    uint64_t peak_live_bytes; /* the floor: the worst program's */
     uint64_t held_bytes;      /* the same without blocks that wait for another stream */
     uint64_t recorded_oom_count;
     uint32_t tried_count;   /* settings replayed at least once */

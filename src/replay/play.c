@@ -34,7 +34,7 @@ typedef struct uf_player {
     uint32_t after_count, after_capacity;
     uf_ranges held; /* segments and reservations */
     uf_waits waits;
-    uint64_t at;    /* the event under way */
+    uint64_t at; /* the event under way */
     uint32_t repetition;
     uint64_t played_count, alloc_count, total_count, skipped_oom_count;
     uf_replay_result *result;

@@ -73,7 +73,11 @@ static void check_run(const tune_sample *sample, const char *conf, const uf_plac
         ck_assert_uint_eq(run->device_syncs, played.device_syncs);
         ck_assert_uint_eq(run->retry_count, played.retry_count);
         ck_assert(run->device_ms == played.device_ms);
-        ck_assert(run->stall_ms == played.device_ms + (double)played.device_syncs);
+        ck_assert_uint_eq(run->stream_wait_count, played.stream_wait_count);
+        ck_assert(run->stream_wait_ms == played.stream_wait_ms);
+        ck_assert(run->longest_stream_wait_ms == played.longest_stream_wait_ms);
+        ck_assert(run->stall_ms == played.device_ms + (double)played.device_syncs +
+                                       (played.stream_wait_ms > 0.0 ? played.stream_wait_ms : 0.0));
     } else {
         ck_assert_uint_eq(run->oom.event, played.first_oom.event);
         ck_assert_uint_eq(run->oom.segment_bytes, played.first_oom.segment_bytes);
@@ -107,12 +111,42 @@ START_TEST(every_figure_is_that_of_the_replay)
             check_run(&sample, conf, &limit, &entry->run);
             check_run(&sample, conf, &limit, &entry->smallest.at);
             check_run(&sample, conf, &below, &entry->smallest.below);
-            ck_assert(!entry->smallest.below.is_complete);
+            ck_assert_uint_ge(limit.limit_bytes, result.peak_live_bytes);
+            ck_assert(entry->smallest.below.is_complete == entry->smallest.is_floor);
+            ck_assert(!entry->smallest.is_floor || below.limit_bytes < result.peak_live_bytes);
             check_run(&sample, conf, &unlimited, &entry->smallest.unlimited);
         }
         uf__tune_result_fini(&result);
         tune_sample_close(&sample);
     }
+}
+END_TEST
+
+/* Most of what this program holds at its peak waits for another stream. Far below the floor it
+ * completes, by waiting; that is no smallest limit, and no card. */
+START_TEST(what_only_waiting_for_other_streams_makes_possible_is_not_offered)
+{
+    tune_sample sample;
+    tune_sample_open(&sample, "multistream.default", 0);
+    uf_tune_options options = options_for(2);
+    uf_tune_result result;
+    tune(&sample, 1, &options, &result);
+    const uf_tune_entry *best = &result.entries[result.best];
+    ck_assert_uint_lt(result.held_bytes, result.peak_live_bytes / 20);
+    ck_assert(best->smallest.is_floor && best->smallest.below.is_complete);
+    ck_assert_uint_lt(best->smallest.limit_bytes - result.peak_live_bytes, UF_PROBE_GRANULE_BYTES);
+    ck_assert_uint_gt(best->card_bytes, result.peak_live_bytes);
+    uf_replay_result far_below;
+    const uf_place place = {.limit_bytes = MIB(512)};
+    replay(&sample, "", &place, &far_below);
+    ck_assert(!far_below.has_oom);
+    ck_assert_uint_gt(far_below.stream_wait_count, best->run.stream_wait_count);
+    ck_assert(far_below.longest_stream_wait_ms > 500.0);
+    ck_assert(far_below.stream_wait_ms >= far_below.longest_stream_wait_ms);
+    replay(&sample, "", &(uf_place){0}, &far_below);
+    ck_assert_uint_eq(far_below.stream_wait_count, 0);
+    uf__tune_result_fini(&result);
+    tune_sample_close(&sample);
 }
 END_TEST
 
@@ -408,6 +442,7 @@ END_TEST
 int main(void)
 {
     const TTest *tests[] = {every_figure_is_that_of_the_replay,
+                            what_only_waiting_for_other_streams_makes_possible_is_not_offered,
                             the_best_needs_no_more_than_today_and_hardly_more_than_any,
                             the_answer_does_not_depend_on_the_number_of_threads,
                             on_a_card_the_chosen_setting_fits_and_has_the_least_stall,
