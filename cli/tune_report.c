@@ -167,10 +167,11 @@ static void print_stream_waits(const char *whose, const uf_probe_run *run)
         return;
     }
     count_text count;
-    printf("       %s forced waits for other streams%s",
-           cli_count_format(count, run->stream_wait_count), whose);
+    printf("       %s forced wait%s for other streams%s",
+           cli_count_format(count, run->stream_wait_count), run->stream_wait_count == 1 ? "" : "s",
+           whose);
     if (run->stream_wait_ms >= 0.0) {
-        printf(", %.0f to %.0f ms in all", run->longest_stream_wait_ms, run->stream_wait_ms);
+        printf(", %.1f to %.1f ms in all", run->longest_stream_wait_ms, run->stream_wait_ms);
     } else {
         printf(" of unknown length");
     }

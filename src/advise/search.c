@@ -159,6 +159,8 @@ static uint32_t pick(const uf_search *search)
     double slack_ms = least_ms * UF_TUNE_STALL_SLACK;
     double unnoticed_ms = search->recording_ms * UF_TUNE_TIME_SLACK;
     double most_ms = least_ms + (slack_ms > unnoticed_ms ? slack_ms : unnoticed_ms);
+    double most_today_ms =
+        least_ms + UF_TUNE_TODAY_MS > most_ms ? least_ms + UF_TUNE_TODAY_MS : most_ms;
     uint64_t least_bytes = UINT64_MAX;
     for (uint32_t i = 0; i < count; i++) {
         bool is_less = is_eligible(&candidates[i]) && candidates[i].run.stall_ms <= most_ms &&
@@ -167,7 +169,8 @@ static uint32_t pick(const uf_search *search)
     }
     double most_bytes = (double)least_bytes * (1.0 + UF_TUNE_RESERVED_SLACK);
     for (uint32_t i = 0; i < count; i++) {
-        bool is_good = is_eligible(&candidates[i]) && candidates[i].run.stall_ms <= most_ms &&
+        bool is_good = is_eligible(&candidates[i]) &&
+                       candidates[i].run.stall_ms <= (i == today ? most_today_ms : most_ms) &&
                        (double)candidates[i].run.peak_reserved_bytes <= most_bytes;
         if (is_good && (best == UF_NONE || i == today ||
                         (best != today && uf__search_is_simpler(search, i, best)))) {
@@ -319,6 +322,35 @@ static uf_status prove(uf_search *search, uint32_t point, uf_error *error)
     return search->candidates[point].is_proved ? UF_OK : run_stage(search, search_alone, error);
 }
 
+/* Is b, searched on its own, in nothing worse than a? */
+static bool is_no_worse(const uf_candidate *b, const uf_candidate *a)
+{
+    return b->is_proved && b->smallest.is_known && !b->probe.is_hazardous &&
+           b->smallest.limit_bytes <= a->smallest.limit_bytes &&
+           b->smallest.at.stall_ms <= a->smallest.at.stall_ms &&
+           b->smallest.unlimited.peak_reserved_bytes <= a->smallest.unlimited.peak_reserved_bytes;
+}
+
+/* The choice is made a little above the smallest limit. A setting that people know, or today's,
+ * that is in nothing worse at its own smallest limit is taken instead. */
+static void prefer_known(uf_search *search)
+{
+    for (uint32_t i = 0; i < search->result->grid.count && search->best != UF_NONE; i++) {
+        const uf_candidate *candidate = &search->candidates[i];
+        uint32_t today =
+            search->baseline == UF_NONE ? UF_NONE : uf__search_origin(search, search->baseline);
+        const uf_grid_point *known = &search->result->grid.points[i];
+        const uf_grid_point *best = &search->result->grid.points[search->best];
+        bool is_better_known =
+            known->is_popular && !best->is_popular && (best->needs_limit || !known->needs_limit);
+        bool is_other = i != search->best && search->best != today && candidate->twin == UF_NONE &&
+                        (is_better_known || i == today);
+        if (is_other && is_no_worse(candidate, &search->candidates[search->best])) {
+            search->best = i;
+        }
+    }
+}
+
 /* Stage 4: the choice at a limit; a winner that its proof shows to need more, or to be hazardous,
  * is dropped for the next. */
 static uf_status choose_at(uf_search *search, uint64_t limit_bytes, uf_error *error)
@@ -338,6 +370,7 @@ static uf_status choose_at(uf_search *search, uint64_t limit_bytes, uf_error *er
         candidate->is_alive = is_good;
         search->best = is_good ? point : UF_NONE;
     }
+    prefer_known(search);
     return status;
 }
 

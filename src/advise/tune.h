@@ -37,6 +37,9 @@
 #define UF_TUNE_STALL_SLACK 0.01
 #define UF_TUNE_TIME_SLACK 0.005
 
+/* Today's settings are not left for a stall that is shorter by less than this. */
+#define UF_TUNE_TODAY_MS 100.0
+
 typedef struct uf_tune_options {
     const char *conf;          /* today's settings; NULL = as recorded (of the first program) */
     uint64_t limit_bytes;      /* a memory fraction that will be set; 0 = none */
