@@ -86,11 +86,11 @@ static void note_kept(uf_kept *kept, uint64_t limit_bytes)
     }
 }
 
-static bool is_kept_between(const uf_kept *kept, uint64_t from_bytes, uint64_t below_bytes)
+static bool was_kept(const uf_kept *kept, uint64_t limit_bytes)
 {
     bool is_there = false;
     for (uint32_t i = 0; i < kept->count; i++) {
-        is_there |= kept->limits_bytes[i] >= from_bytes && kept->limits_bytes[i] < below_bytes;
+        is_there |= kept->limits_bytes[i] == limit_bytes;
     }
     return is_there;
 }
@@ -186,7 +186,7 @@ static uf_status climb_over_gaps(uf_probe *probe, uint64_t ceiling_bytes,
     while (status == UF_OK && smallest->limit_bytes + step < ceiling_bytes) {
         uf_probe_run run = {0};
         uint64_t at_bytes = smallest->limit_bytes + step;
-        bool is_tried = is_kept_between(kept, at_bytes, at_bytes + step);
+        bool is_tried = was_kept(kept, at_bytes);
         step *= 2;
         if (is_tried) {
             continue;
