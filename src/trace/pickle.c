@@ -5,17 +5,12 @@
  * values mean. No lock; one machine belongs to one reader. */
 #include "trace/pickle.h"
 
-#include <endian.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trace/pickle_machine.h"
-#include "trace/pickle_opcodes.h"
-
-/* So many bytes at hand, and the loop decodes a frequent opcode without further checks. */
-#define HOT_BYTES 16
+#include "trace/pickle_hot.h"
 
 uf_status uf__pickle_fail(const uf__pickle *machine, uf_error *error, const char *format, ...)
 {
@@ -65,6 +60,8 @@ uf_status uf__pickle_memoize(uf__pickle *machine, uint64_t index, uf_error *erro
     if (status != UF_OK)
         return status;
     uf__value value = machine->stack[machine->stack_count - 1];
+    if (index < machine->store->memo_count && machine->store->memo[index] != UF__MEMO_NOTHING)
+        uf__pickle_forget_shapes(machine); /* a key may have been there */
     if (uf__value_is_container(value)) {
         uf__object *object = uf__store_object(machine->store, value);
         if (object->memo_index == UF_NONE)
@@ -121,7 +118,8 @@ static uf_status seal_one(uf__pickle *machine, uf__value *value, uf_error *error
             return status;
     }
     if (record != UF__VALUE_NOTHING) {
-        uf__store_replace(store, *value, record);
+        if (!uf__store_replace(store, *value, record))
+            return uf__pickle_fail_store(machine, error);
         *value = record;
     }
     return UF_OK;
@@ -192,7 +190,8 @@ uf_status uf__pickle_set_items(uf__pickle *machine, uf__value *values, uint64_t 
             return status;
     }
     if (record != UF__VALUE_NOTHING) {
-        uf__store_replace(store, dict, record);
+        if (!uf__store_replace(store, dict, record))
+            return uf__pickle_fail_store(machine, error);
         values[-1] = record;
         return UF_OK;
     }
@@ -228,7 +227,7 @@ static uf_status refill(uf__pickle *machine, uf_error *error)
     uf__store *store = machine->store;
     if (input->cursor > input->limit)
         return ends_early(machine, error);
-    uf_status status = uf__input_ensure(input, HOT_BYTES, error);
+    uf_status status = uf__input_ensure(input, UF__PICKLE_HOT_BYTES, error);
     if (status != UF_OK)
         return status;
     uint64_t more = uf__input_at_hand(input);
@@ -250,7 +249,8 @@ static uf_status refill(uf__pickle *machine, uf_error *error)
 static inline bool memoize_next(uf__store *store, uf__value value)
 {
     uint64_t index = store->memo_count;
-    if (store->memo_used_count != index || index >= store->memo_capacity)
+    if (store->memo_used_count != index || index >= store->memo_capacity ||
+        !uf__memo_pack(value, &store->memo[index]))
         return false;
     if (uf__value_is_container(value)) {
         uf__object *object = uf__store_object(store, value);
@@ -258,108 +258,7 @@ static inline bool memoize_next(uf__store *store, uf__value value)
             return false;
         object->memo_index = (uint32_t)index;
     }
-    store->memo[index] = value;
     store->memo_count = store->memo_used_count = index + 1;
-    return true;
-}
-
-/* A frequent short string, or UF__VALUE_NOTHING: those of up to 8 bytes are looked up as a number.
- * Reads 8 bytes at text, of which only length need be there. */
-static inline uf__value cached_string(uf__pickle *machine, const uint8_t *text, uint32_t length,
-                                      uf__short_string **slot)
-{
-    uint64_t bytes;
-    memcpy(&bytes, text, 8);
-    bytes = le64toh(bytes);
-    bytes &= length == 0 ? 0 : UINT64_MAX >> (64 - 8 * length);
-    uint64_t hash = (bytes ^ length) * UINT64_C(0x9e3779b97f4a7c15);
-    *slot = &machine->cache[hash >> 55];
-    if ((*slot)->bytes == bytes && (*slot)->length == length)
-        return uf__value_make(UF__TAG_STRING, (*slot)->id);
-    (*slot)->bytes = bytes;
-    (*slot)->length = UF_NONE;
-    return UF__VALUE_NOTHING;
-}
-
-/* SHORT_BINUNICODE at text[-1], its length. Returns false when the general way is needed. */
-static inline bool short_string(uf__pickle *machine, const uint8_t *text, uf__value *value)
-{
-    uint32_t length = text[-1];
-    if (length > machine->input->limit - text)
-        return false;
-    if (length > 8)
-        return uf__pickle_string(machine, text, length, value, NULL) == UF_OK;
-    uf__short_string *slot;
-    *value = cached_string(machine, text, length, &slot);
-    if (*value != UF__VALUE_NOTHING)
-        return true;
-    if (uf__pickle_string(machine, text, length, value, NULL) != UF_OK)
-        return false;
-    slot->length = length;
-    slot->id = (uint32_t)uf__value_payload(*value);
-    return true;
-}
-
-static inline int64_t load_i32(const uint8_t *bytes)
-{
-    uint32_t word;
-    memcpy(&word, bytes, 4);
-    return (int32_t)le32toh(word);
-}
-
-/* LONG1 of up to 8 bytes at bytes[-1]. Returns false when the general way is needed. */
-static inline bool short_long(const uint8_t *bytes, uf__value *value)
-{
-    unsigned length = bytes[-1];
-    if (length == 0 || length > 8)
-        return false;
-    uint64_t word;
-    memcpy(&word, bytes, 8);
-    int64_t number = (int64_t)(le64toh(word) << (64 - 8 * length)) >> (64 - 8 * length);
-    *value = (uint64_t)number << UF__VALUE_TAG_BITS;
-    return (int64_t)*value >> UF__VALUE_TAG_BITS == number;
-}
-
-/* BINGET and its kin for what needs no care. Returns false when the general way is needed. */
-static inline bool recall_simple(const uf__store *store, uint64_t index, uf__value *value)
-{
-    if (index >= store->memo_count)
-        return false;
-    *value = store->memo[index];
-    return *value != UF__VALUE_NOTHING && !uf__value_is_container(*value);
-}
-
-/* SETITEMS where an empty dictionary becomes a record at once, and there is no container among the
- * values. Returns false when the general way is needed; it does all over again. */
-static inline bool fill_record(uf__pickle *machine, uf__value **top)
-{
-    uf__store *store = machine->store;
-    if (machine->mark_count < 2 || machine->reducer.fill == NULL)
-        return false;
-    uint64_t first = machine->marks[machine->mark_count - 1];
-    uf__value *values = machine->stack + first;
-    uint64_t count = (uint64_t)(*top - values);
-    if (first <= machine->marks[machine->mark_count - 2] || count < 4 || count % 2 != 0 ||
-        uf__value_tag(values[-1]) != UF__TAG_DICT)
-        return false;
-    const uf__object *dict = uf__store_object(store, values[-1]);
-    if (dict->flags != 0 || dict->count != 0)
-        return false;
-    uint64_t carry = 0; /* bit 4 is set by the tags of containers */
-    for (uint64_t i = 1; i < count; i += 2)
-        carry |= (values[i] & UF__VALUE_TAG_MASK) + (UF__VALUE_TAG_MASK + 1 - UF__TAG_LIST);
-    if (carry > UF__VALUE_TAG_MASK)
-        return false;
-    uf__value record = UF__VALUE_NOTHING;
-    if (machine->reducer.fill(machine->reducer.context, values, count / 2, &record, NULL) !=
-            UF_OK ||
-        record == UF__VALUE_NOTHING)
-        return false;
-    if (!uf__store_replace_simple(store, values[-1], record))
-        uf__store_replace(store, values[-1], record);
-    values[-1] = record;
-    machine->mark_count--;
-    *top = values;
     return true;
 }
 
@@ -375,8 +274,7 @@ enum {
     HOT_BININT2,
     HOT_SHORT_BINUNICODE,
     HOT_MARK,
-    HOT_EMPTY_DICT,
-    HOT_SETITEMS
+    HOT_EMPTY_DICT
 };
 
 static const uint8_t hot_opcodes[256] = {
@@ -390,25 +288,10 @@ static const uint8_t hot_opcodes[256] = {
     [UF__OP_SHORT_BINUNICODE] = HOT_SHORT_BINUNICODE,
     [UF__OP_MARK] = HOT_MARK,
     [UF__OP_EMPTY_DICT] = HOT_EMPTY_DICT,
-    [UF__OP_SETITEMS] = HOT_SETITEMS,
 };
 
-/* After a key comes its value, and often the next key: takes one of the two kinds that most events
- * have there, which saves its dispatch. Does nothing where another opcode follows. */
-static inline void take_follower(const uf__store *store, const uint8_t **cursor, uf__value **top)
-{
-    const uint8_t *p = *cursor;
-    if (p[0] == UF__OP_LONG_BINGET && recall_simple(store, (uint32_t)load_i32(p + 1), *top)) {
-        *cursor = p + 5;
-        ++*top;
-    } else if (p[0] == UF__OP_LONG1 && short_long(p + 2, *top)) {
-        *cursor = p + 2 + p[1];
-        ++*top;
-    }
-}
-
-/* Executes frequent opcodes as long as there are HOT_BYTES before limit, and stops in front of the
- * first one that needs the general way. *cursor and *top are moved on. */
+/* Executes frequent opcodes as long as there are UF__PICKLE_HOT_BYTES before limit, and stops in
+ * front of the first one that needs the general way. *cursor and *top are moved on. */
 static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint8_t **cursor,
                            uf__value **top)
 {
@@ -416,29 +299,27 @@ static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint
     const uint8_t *p = *cursor;
     uf__value *sp = *top;
     bool is_done = true;
-    while (is_done && p + HOT_BYTES <= limit) {
+    while (is_done && p + UF__PICKLE_HOT_BYTES <= limit) {
         *cursor = p;
         *top = sp;
         switch (hot_opcodes[*p++]) {
         case HOT_LONG_BINGET:
-            is_done = recall_simple(store, (uint32_t)load_i32(p), sp++);
+            is_done = uf__hot_recall(store, store->memo_count, (uint32_t)uf__hot_i32(p), sp++);
             p += 4;
-            if (is_done)
-                take_follower(store, &p, &sp);
             break;
         case HOT_BINGET:
-            is_done = recall_simple(store, *p++, sp++);
+            is_done = uf__hot_recall(store, store->memo_count, *p++, sp++);
             break;
         case HOT_MEMOIZE:
             is_done = sp > machine->stack + machine->marks[machine->mark_count - 1] &&
                       memoize_next(store, sp[-1]);
             break;
         case HOT_LONG1:
-            is_done = short_long(p + 1, sp++);
+            is_done = uf__hot_long(p + 1, sp++);
             p += 1 + *p;
             break;
         case HOT_BININT:
-            *sp++ = (uint64_t)load_i32(p) << UF__VALUE_TAG_BITS;
+            *sp++ = (uint64_t)uf__hot_i32(p) << UF__VALUE_TAG_BITS;
             p += 4;
             break;
         case HOT_BININT1:
@@ -449,7 +330,7 @@ static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint
             p += 2;
             break;
         case HOT_SHORT_BINUNICODE:
-            is_done = short_string(machine, p + 1, sp++);
+            is_done = uf__hot_string(machine, p + 1, sp++);
             p += 1 + *p;
             if (is_done && p < limit && *p == UF__OP_MEMOIZE && memoize_next(store, sp[-1]))
                 p++;
@@ -458,15 +339,16 @@ static inline void run_hot(uf__pickle *machine, const uint8_t *limit, const uint
             machine->marks[machine->mark_count++] = (uint64_t)(sp - machine->stack);
             break;
         case HOT_EMPTY_DICT:
+            if (uf__pickle_take_dict(machine, &p, sp)) {
+                sp++;
+                break;
+            }
             is_done = uf__store_create_vacant(store, UF__TAG_DICT, sp++);
             if (is_done && p[0] == UF__OP_MEMOIZE && p[1] == UF__OP_MARK &&
                 memoize_next(store, sp[-1])) {
                 machine->marks[machine->mark_count++] = (uint64_t)(sp - machine->stack);
                 p += 2;
             }
-            break;
-        case HOT_SETITEMS:
-            is_done = fill_record(machine, &sp);
             break;
         default:
             is_done = false;
@@ -487,13 +369,15 @@ static uf_status loop(uf__pickle *machine, uf_error *error)
     while (!machine->is_stopped) {
         const uint8_t *p = input->cursor;
         uf_status status = UF_OK;
-        if (machine->provided_bytes == input->decoded_bytes && p + HOT_BYTES <= input->limit) {
+        if (machine->provided_bytes == input->decoded_bytes &&
+            p + UF__PICKLE_HOT_BYTES <= input->limit) {
             uf__value *sp = machine->stack + machine->stack_count;
             run_hot(machine, input->limit, &p, &sp);
             input->cursor = p;
             machine->stack_count = (uint64_t)(sp - machine->stack);
         }
-        if (machine->provided_bytes != input->decoded_bytes || p + HOT_BYTES > input->limit)
+        if (machine->provided_bytes != input->decoded_bytes ||
+            p + UF__PICKLE_HOT_BYTES > input->limit)
             status = refill(machine, error);
         if (status == UF_OK) {
             machine->opcode_offset = uf__input_offset(input);

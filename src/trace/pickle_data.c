@@ -12,7 +12,7 @@
 
 #define PROTOCOL_MAX 5
 #define STRING_MAX_BYTES (UINT64_C(1) << 28)
-#define PAIR_LIMIT (INT64_C(1) << 30)
+#define PAIR_LIMIT (INT64_C(1) << UF__VALUE_PAIR_BITS)
 
 typedef uf_status execute_fn(uf__pickle *machine, uf_error *error);
 
@@ -464,9 +464,10 @@ static uf_status make_tuple(uf__pickle *machine, uint64_t count, uf_error *error
     if (count == 2 && uf__value_tag(values[0]) == UF__TAG_INT &&
         uf__value_tag(values[1]) == UF__TAG_INT && uf__value_payload(values[0]) < PAIR_LIMIT &&
         uf__value_payload(values[1]) < PAIR_LIMIT)
-        return uf__pickle_push(machine,
-                               uf__value_make(UF__TAG_PAIR, uf__value_payload(values[1]) << 30 |
-                                                                uf__value_payload(values[0])));
+        return uf__pickle_push(
+            machine,
+            uf__value_make(UF__TAG_PAIR, uf__value_payload(values[1]) << UF__VALUE_PAIR_BITS |
+                                             uf__value_payload(values[0])));
     uf__value tuple_value;
     status = uf__pickle_seal(machine, values, count, 1, error);
     if (status != UF_OK)

@@ -18,6 +18,21 @@ typedef struct uf__short_string {
     uint32_t id;
 } uf__short_string;
 
+/* One key of dictionaries seen before, and what may follow it: the keys of all of them are a tree,
+ * in which the next key is a child and the other keys that came in the same place are its siblings.
+ */
+typedef struct uf__shape_key {
+    uint64_t bytes, mask;    /* as written: BINGET or LONG_BINGET and the memo index */
+    uint64_t seen;           /* bits of the slots of this key and those before it */
+    uf__value first_unknown; /* among them, the first without a slot */
+    uint32_t unknown_count;
+    uint8_t length;         /* of bytes */
+    uint8_t slot;           /* the reducer's slot_count = of an unknown key */
+    uint8_t child, sibling; /* 0 = none */
+} uf__shape_key;
+
+#define UF__SHAPE_KEYS_MAX 120u
+
 /* stack[marks[i]] is the first value above mark i; values below the last mark are out of reach.
  * marks[0] is 0 and no mark.
  *
@@ -36,7 +51,17 @@ typedef struct uf__pickle {
     uint8_t opcode;
     bool is_stopped;
     uf__short_string cache[UF__PICKLE_CACHE_SIZE]; /* strings of up to 8 bytes */
+    uf__shape_key shapes[UF__SHAPE_KEYS_MAX]; /* [0] and [1]: roots, of dictionaries outside and
+                                                 inside a list that is being read */
+    uint32_t shape_count;
 } uf__pickle;
+
+/* pickle_shape.c: takes a whole dictionary, whose EMPTY_DICT is consumed, at *cursor, moves that on
+ * and puts the record that the dictionary has become at top. Returns false, with nothing changed,
+ * where it is none that can be taken in one go. */
+bool uf__pickle_take_dict(uf__pickle *machine, const uint8_t **cursor, uf__value *top);
+/* Forgets all keys: memo entries are about to change. */
+void uf__pickle_forget_shapes(uf__pickle *machine);
 
 /* Executes the opcode machine->opcode, whose byte is consumed. Everything the loop in pickle.c does
  * not do itself. */

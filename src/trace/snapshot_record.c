@@ -190,6 +190,19 @@ bool uf__snapshot_pool_id(const uf__snapshot *snapshot, uf__value value, uint64_
     return true;
 }
 
+/* Makes room for the frames of a stack. */
+static bool reserve_frames(uf__snapshot *snapshot, uint64_t count)
+{
+    if (count <= snapshot->frame_id_capacity)
+        return true;
+    uint32_t *ids =
+        uf__array_grow(snapshot->frame_ids, &snapshot->frame_id_capacity, count, sizeof *ids);
+    if (ids == NULL)
+        return false;
+    snapshot->frame_ids = ids;
+    return true;
+}
+
 /* Collects the frame ids of a list. */
 static uf_status collect_frames(uf__snapshot *snapshot, uf__value frames, uint32_t *count,
                                 uf_error *error)
@@ -205,13 +218,8 @@ static uf_status collect_frames(uf__snapshot *snapshot, uf__value frames, uint32
                                  uf__value_noun(frame), uf__input_offset(snapshot->input));
         if (n >= UINT32_MAX - 1)
             return uf__error_set(error, UF_ERROR_BAD_INPUT, "a stack of 2^32 frames");
-        if (n >= snapshot->frame_id_capacity) {
-            uint32_t *ids = uf__array_grow(snapshot->frame_ids, &snapshot->frame_id_capacity, n + 1,
-                                           sizeof *ids);
-            if (ids == NULL)
-                return uf__snapshot_no_memory(error);
-            snapshot->frame_ids = ids;
-        }
+        if (!reserve_frames(snapshot, n + 1))
+            return uf__snapshot_no_memory(error);
         snapshot->frame_ids[n++] = (uint32_t)uf__record_index(frame);
     }
     if (!is_list)
@@ -231,8 +239,8 @@ uf_status uf__snapshot_stack(uf__snapshot *snapshot, uf__value frames, bool can_
         return UF_OK;
     can_replace = can_replace && uf__value_tag(frames) == UF__TAG_LIST;
     if (snapshot->skip_stacks) {
-        if (can_replace)
-            uf__store_replace(&snapshot->store, frames, UF__VALUE_EMPTY);
+        if (can_replace && !uf__store_replace(&snapshot->store, frames, UF__VALUE_EMPTY))
+            return uf__snapshot_no_memory(error);
         return UF_OK;
     }
     if (uf__value_is_record(frames, UF__RECORD_STACK)) {
@@ -245,8 +253,9 @@ uf_status uf__snapshot_stack(uf__snapshot *snapshot, uf__value frames, bool can_
         return status;
     if (!uf__builder_stack(snapshot->builder, snapshot->frame_ids, count, stack))
         return uf__snapshot_no_memory(error);
-    if (can_replace)
-        uf__store_replace(&snapshot->store, frames, uf__record_make(UF__RECORD_STACK, *stack));
+    if (can_replace &&
+        !uf__store_replace(&snapshot->store, frames, uf__record_make(UF__RECORD_STACK, *stack)))
+        return uf__snapshot_no_memory(error);
     return UF_OK;
 }
 
@@ -629,6 +638,89 @@ static uf_status seal(void *context, const uf__value *pairs, uint64_t pair_count
     return UF_OK;
 }
 
+/* Notes what a frame was made from, and that it came after the last one. */
+static bool note_frame(uf__snapshot *snapshot, uint64_t names, uf__value line, uint32_t id)
+{
+    if (id >= snapshot->known_frame_capacity) {
+        uf__known_frame *grown =
+            uf__array_grow(snapshot->known_frames, &snapshot->known_frame_capacity,
+                           id + UINT64_C(1), sizeof *grown);
+        if (grown == NULL)
+            return false;
+        snapshot->known_frames = grown;
+    }
+    uf__known_frame *known = snapshot->known_frames;
+    while (snapshot->known_frame_count <= id)
+        known[snapshot->known_frame_count++] = (uf__known_frame){.line = UF__VALUE_NOTHING};
+    known[id].names = names;
+    known[id].line = line;
+    known[snapshot->last_frame].next = id;
+    snapshot->last_frame = id;
+    return true;
+}
+
+/* A sealed frame, by guess if it is the one that came after the last one before. */
+static bool take_sealed_frame(uf__snapshot *snapshot, uf__value *record)
+{
+    const uf__fields *fields = &snapshot->fields;
+    uf__value file = fields->value[UF__KEY_FILENAME], name = fields->value[UF__KEY_NAME];
+    uf__value line = fields->value[UF__KEY_LINE];
+    uint64_t names = uf__value_payload(file) << 32 | uf__value_payload(name);
+    const uf__known_frame *known = snapshot->known_frames;
+    if (fields->seen != FRAME_KEYS || snapshot->skip_stacks ||
+        uf__value_tag(file) != UF__TAG_STRING || uf__value_tag(name) != UF__TAG_STRING)
+        return take_frame(snapshot, record, NULL) == UF_OK;
+    if (known != NULL) {
+        uint32_t next = known[snapshot->last_frame].next;
+        if (known[next].names == names && known[next].line == line) {
+            snapshot->last_frame = next;
+            *record = uf__record_make(UF__RECORD_FRAME, next);
+            return true;
+        }
+    }
+    return take_frame(snapshot, record, NULL) == UF_OK &&
+           note_frame(snapshot, names, line, (uint32_t)uf__record_index(*record));
+}
+
+/* A dictionary whose values are in the fields already. A frame is one for sure only where it is
+ * sealed. */
+static bool take(void *context, const uf__taken *taken, bool is_sealed, uf__value *record)
+{
+    uf__snapshot *snapshot = context;
+    uint64_t seen = taken->seen;
+    snapshot->fields.seen = seen;
+    snapshot->fields.unknown_count = taken->unknown_count;
+    snapshot->fields.first_unknown = taken->first_unknown;
+    if (!is_sealed)
+        return (seen & UF__KEY_BIT(ACTION)) != 0 && take_event(snapshot, record, NULL) == UF_OK;
+    return taken->unknown_count == 0 && (seen & ~FRAME_KEYS) == 0 &&
+           (seen & UF__KEY_BIT(FILENAME)) != 0 && take_sealed_frame(snapshot, record);
+}
+
+/* An event's frames; what else holds a list is read the general way. */
+static bool take_list(void *context, uint64_t seen, uint32_t slot, const uf__value *values,
+                      uint64_t count, uf__value *word)
+{
+    uf__snapshot *snapshot = context;
+    uint32_t stack;
+    if (slot != UF__KEY_FRAMES || !(seen & UF__KEY_BIT(ACTION)) || count >= UINT32_MAX)
+        return false;
+    *word = UF__VALUE_EMPTY;
+    if (snapshot->skip_stacks)
+        return true;
+    if (!reserve_frames(snapshot, count))
+        return false;
+    for (uint64_t i = 0; i < count; i++) {
+        if (!uf__value_is_record(values[i], UF__RECORD_FRAME))
+            return false;
+        snapshot->frame_ids[i] = (uint32_t)uf__record_index(values[i]);
+    }
+    if (!uf__builder_stack(snapshot->builder, snapshot->frame_ids, (uint32_t)count, &stack))
+        return false;
+    *word = uf__record_make(UF__RECORD_STACK, stack);
+    return true;
+}
+
 static uf_status amend(void *context, uf__value record, const uf__value *pairs, uint64_t pair_count,
                        uf_error *error)
 {
@@ -662,7 +754,14 @@ bool uf__snapshot_init(uf__snapshot *snapshot, uf__reducer *reducer)
     }
     for (size_t i = 0; i < sizeof snapshot->cache / sizeof snapshot->cache[0]; i++)
         snapshot->cache[i].site = UF_NONE;
-    *reducer = (uf__reducer){.context = snapshot, .fill = fill, .seal = seal, .amend = amend};
+    *reducer = (uf__reducer){.context = snapshot,
+                             .fill = fill,
+                             .seal = seal,
+                             .amend = amend,
+                             .slots = snapshot->fields.value,
+                             .slot_count = UF__KEY_COUNT,
+                             .take = take,
+                             .take_list = take_list};
     return true;
 }
 
@@ -674,4 +773,5 @@ void uf__snapshot_fini(uf__snapshot *snapshot)
     free(snapshot->annotations);
     free(snapshot->string_ids);
     free(snapshot->frame_ids);
+    free(snapshot->known_frames);
 }

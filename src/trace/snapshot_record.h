@@ -88,9 +88,9 @@ enum {
 /* A dictionary's values by key. value[k] means something only where bit k of seen is set. */
 typedef struct uf__fields {
     uint64_t seen;
-    uint64_t unknown_count;  /* entries whose key is none of the list */
-    uf__value first_unknown; /* the first such key */
-    uf__value value[UF__KEY_COUNT];
+    uint64_t unknown_count;             /* entries whose key is none of the list */
+    uf__value first_unknown;            /* the first such key */
+    uf__value value[UF__KEY_COUNT + 1]; /* the last: of a key that is none of the list */
 } uf__fields;
 
 /* What a site was made from, so that events like an earlier one need no interning. */
@@ -100,6 +100,14 @@ typedef struct uf__site_cache {
 } uf__site_cache;
 
 #define UF__SITE_CACHE_BITS 6
+
+/* What a frame was made from, and the one that came after it last: a stack that is written out
+ * again has its frames in the same order, and needs no interning then. */
+typedef struct uf__known_frame {
+    uint64_t names; /* the store's ids of file name and function */
+    uf__value line; /* UF__VALUE_NOTHING: not known */
+    uint32_t next;
+} uf__known_frame;
 
 typedef struct uf__snapshot {
     uf__input *input;
@@ -120,6 +128,9 @@ typedef struct uf__snapshot {
     uint64_t string_id_count, string_id_capacity;
     uint32_t *frame_ids; /* of the stack at hand */
     uint64_t frame_id_capacity;
+    uf__known_frame *known_frames; /* by frame */
+    uint64_t known_frame_count, known_frame_capacity;
+    uint32_t last_frame;
     uf__site_cache cache[1 << UF__SITE_CACHE_BITS];
 } uf__snapshot;
 

@@ -5,9 +5,10 @@
 
 #include <stdlib.h>
 
-#define PAIR_BITS 30
 #define KEPT_CAPACITY_LOG2 6 /* a vacant object keeps its items array up to this size */
 #define SPARSE_SLACK 1024
+#define PACKED_PAIR_BITS 14
+#define LOOSE_BIT (1u << UF__MEMO_KIND_BITS)
 
 void uf__store_init(uf__store *store)
 {
@@ -19,10 +20,13 @@ void uf__store_init(uf__store *store)
 void uf__store_drop_memo(uf__store *store)
 {
     free(store->memo);
+    free(store->loose_values);
     free(store->sparse_keys);
     free(store->sparse_values);
     uf__index_fini(&store->sparse_index);
     store->memo = NULL;
+    store->loose_values = NULL;
+    store->loose_count = store->loose_capacity = 0;
     store->sparse_keys = NULL;
     store->sparse_values = NULL;
     store->memo_count = store->memo_capacity = store->memo_used_count = 0;
@@ -215,13 +219,77 @@ static bool sparse_put(uf__store *store, uint32_t key, uf__value value)
     return true;
 }
 
+bool uf__memo_pack(uf__value value, uint32_t *packed)
+{
+    static const uint8_t kinds[16] = {[UF__TAG_CONST] = UF__MEMO_CONST,
+                                      [UF__TAG_STRING] = UF__MEMO_STRING,
+                                      [UF__TAG_LIST] = UF__MEMO_LIST,
+                                      [UF__TAG_DICT] = UF__MEMO_DICT};
+    uf__tag tag = uf__value_tag(value);
+    uint64_t payload = uf__value_payload(value);
+    uint32_t kind = kinds[tag];
+    if (tag == UF__TAG_PAIR) {
+        uint64_t low = payload & ((UINT64_C(1) << UF__VALUE_PAIR_BITS) - 1),
+                 high = payload >> UF__VALUE_PAIR_BITS;
+        if ((low | high) >> PACKED_PAIR_BITS != 0)
+            return false;
+        kind = UF__MEMO_OTHER;
+        payload = (high << PACKED_PAIR_BITS | low) << 1;
+    } else if (tag == UF__TAG_RECORD) {
+        kind = UF__MEMO_RECORD + (uint32_t)(payload & 15);
+        payload >>= 4;
+        if (kind >= UF__MEMO_OTHER)
+            return false;
+    } else if (kind == UF__MEMO_CONST && tag != UF__TAG_CONST) {
+        return false;
+    }
+    if (payload >> (32 - UF__MEMO_KIND_BITS) != 0)
+        return false;
+    *packed = (uint32_t)payload << UF__MEMO_KIND_BITS | kind;
+    return true;
+}
+
+uf__value uf__memo_unpack_other(const uf__store *store, uint32_t packed)
+{
+    uint32_t rest = packed >> (UF__MEMO_KIND_BITS + 1);
+    if (packed & LOOSE_BIT)
+        return store->loose_values[rest];
+    uint64_t low = rest & ((1u << PACKED_PAIR_BITS) - 1), high = rest >> PACKED_PAIR_BITS;
+    return uf__value_make(UF__TAG_PAIR, high << UF__VALUE_PAIR_BITS | low);
+}
+
+/* Sets an entry of the dense memo that exists. */
+static bool memo_set(uf__store *store, uint64_t index, uf__value value)
+{
+    uint32_t *entry = &store->memo[index];
+    bool is_loose = (*entry & UF__MEMO_KIND_MASK) == UF__MEMO_OTHER && (*entry & LOOSE_BIT) != 0;
+    if (uf__memo_pack(value, entry))
+        return true;
+    if (is_loose) {
+        store->loose_values[*entry >> (UF__MEMO_KIND_BITS + 1)] = value;
+        return true;
+    }
+    if (store->loose_count >= UF__STORE_LOOSE_MAX)
+        return over_bound(store);
+    if (store->loose_count >= store->loose_capacity) {
+        uf__value *values = uf__array_grow(store->loose_values, &store->loose_capacity,
+                                           store->loose_count + 1, sizeof *values);
+        if (values == NULL)
+            return false;
+        store->loose_values = values;
+    }
+    *entry = (uint32_t)store->loose_count << (UF__MEMO_KIND_BITS + 1) | LOOSE_BIT | UF__MEMO_OTHER;
+    store->loose_values[store->loose_count++] = value;
+    return true;
+}
+
 bool uf__store_memo_reserve(uf__store *store, uint64_t count)
 {
     if (count <= store->memo_capacity)
         return true;
     if (count > UF__STORE_MEMO_MAX)
         return over_bound(store);
-    uf__value *memo = uf__array_grow(store->memo, &store->memo_capacity, count, sizeof *memo);
+    uint32_t *memo = uf__array_grow(store->memo, &store->memo_capacity, count, sizeof *memo);
     if (memo == NULL)
         return false;
     store->memo = memo;
@@ -240,24 +308,23 @@ bool uf__store_memo_put(uf__store *store, uint64_t index, uf__value value)
     if (!uf__store_memo_reserve(store, index + 1))
         return false;
     while (store->memo_count <= index)
-        store->memo[store->memo_count++] = UF__VALUE_NOTHING;
-    if (store->memo[index] == UF__VALUE_NOTHING)
+        store->memo[store->memo_count++] = UF__MEMO_NOTHING;
+    if (store->memo[index] == UF__MEMO_NOTHING)
         store->memo_used_count++;
-    store->memo[index] = value;
-    return true;
+    return memo_set(store, index, value);
 }
 
 uf__value uf__store_memo_get(const uf__store *store, uint64_t index)
 {
-    if (index < store->memo_count && store->memo[index] != UF__VALUE_NOTHING)
-        return store->memo[index];
+    if (index < store->memo_count && store->memo[index] != UF__MEMO_NOTHING)
+        return uf__memo_unpack(store, store->memo[index]);
     if (store->sparse_count == 0 || index >= UF_NONE)
         return UF__VALUE_NOTHING;
     uint32_t found = sparse_find(store, (uint32_t)index);
     return found == UF_NONE ? UF__VALUE_NOTHING : store->sparse_values[found];
 }
 
-void uf__store_replace(uf__store *store, uf__value container, uf__value record)
+bool uf__store_replace(uf__store *store, uf__value container, uf__value record)
 {
     uf__object *object = uf__store_object(store, container);
     if (object->flags & UF__OBJECT_SHARED) {
@@ -266,14 +333,14 @@ void uf__store_replace(uf__store *store, uf__value container, uf__value record)
         object->items = NULL;
         object->count = record;
         object->flags |= UF__OBJECT_FORWARDED | UF__OBJECT_SEALED;
-        return;
+        return true;
     }
     if (object->memo_index != UF_NONE &&
-        uf__store_memo_get(store, object->memo_index) == container) {
-        /* Overwrites an entry that exists, for which no memory is needed. */
-        (void)uf__store_memo_put(store, object->memo_index, record);
-    }
+        uf__store_memo_get(store, object->memo_index) == container &&
+        !uf__store_memo_put(store, object->memo_index, record))
+        return false;
     vacate(store, (uint32_t)uf__value_payload(container));
+    return true;
 }
 
 bool uf__store_as_u64_any(const uf__store *store, uf__value value, uint64_t *number)
@@ -360,9 +427,9 @@ bool uf__list_walk_begin(uf__list_walk *walk, const uf__store *store, uf__value 
         walk->at = object->items;
         walk->end = object->count > 0 ? object->items + object->count : object->items;
     } else if (uf__value_tag(list) == UF__TAG_PAIR) {
-        uint64_t mask = (UINT64_C(1) << PAIR_BITS) - 1;
+        uint64_t mask = (UINT64_C(1) << UF__VALUE_PAIR_BITS) - 1;
         walk->pair[0] = uf__value_make(UF__TAG_INT, uf__value_payload(list) & mask);
-        walk->pair[1] = uf__value_make(UF__TAG_INT, uf__value_payload(list) >> PAIR_BITS);
+        walk->pair[1] = uf__value_make(UF__TAG_INT, uf__value_payload(list) >> UF__VALUE_PAIR_BITS);
         walk->at = walk->pair;
         walk->end = walk->pair + 2;
     } else if (list != UF__VALUE_EMPTY) {

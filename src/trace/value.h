@@ -32,6 +32,7 @@ typedef uint64_t uf__value;
 
 #define UF__VALUE_TAG_BITS 4
 #define UF__VALUE_TAG_MASK UINT64_C(15)
+#define UF__VALUE_PAIR_BITS 30 /* of each number of a pair; the second one is the higher */
 
 typedef enum uf__tag {
     UF__TAG_INT,    /* payload: signed, 60 bits */
@@ -121,10 +122,12 @@ typedef struct uf__store {
     bool is_over_bound;     /* a bound below was the reason of a failure */
     uf__wide *wides;
     uint64_t wide_count, wide_capacity;
-    /* Memo: dense from 0 on, with UF__VALUE_NOTHING in holes; far outliers by hash. */
-    uf__value *memo;
+    /* Memo: dense from 0 on, packed, with UF__VALUE_NOTHING in holes; far outliers by hash. */
+    uint32_t *memo;
     uint64_t memo_count, memo_capacity; /* of the dense part */
     uint64_t memo_used_count;           /* entries stored, dense and sparse */
+    uf__value *loose_values;            /* of dense entries whose words do not pack */
+    uint64_t loose_count, loose_capacity;
     uf__index sparse_index;
     uint32_t *sparse_keys;
     uf__value *sparse_values;
@@ -137,6 +140,7 @@ typedef struct uf__store {
 #define UF__STORE_HELD_MAX (UINT64_C(1) << 28)
 #define UF__STORE_WIDES_MAX (UINT64_C(1) << 26)
 #define UF__STORE_MEMO_MAX (UINT64_C(1) << 30)
+#define UF__STORE_LOOSE_MAX (UINT64_C(1) << 28)
 
 void uf__store_init(uf__store *store);
 void uf__store_fini(uf__store *store);
@@ -153,6 +157,62 @@ bool uf__store_append_dict(uf__store *store, uf__value dict, const uf__value *pa
                            uint64_t count);
 
 bool uf__store_wide(uf__store *store, uf__tag tag, uf__wide wide, uf__value *value);
+
+/* A pickler memoizes each container, so that the memo has several entries an event. In the dense
+ * part a word takes 4 bytes: 3 bits that say what it is, below what there is to say of it.
+ *
+ *     0 constant   1 string   2 list   3 dictionary   4, 5, 6 record of kind 0, 1, 2
+ *     7 and a zero bit: a pair of numbers below 2^14; 7 and a one bit: place in loose_values */
+#define UF__MEMO_KIND_BITS 3
+#define UF__MEMO_KIND_MASK 7u
+#define UF__MEMO_CONST 0u
+#define UF__MEMO_STRING 1u
+#define UF__MEMO_LIST 2u
+#define UF__MEMO_DICT 3u
+#define UF__MEMO_RECORD 4u
+#define UF__MEMO_OTHER 7u
+#define UF__MEMO_NOTHING 0u /* UF__VALUE_NOTHING, packed */
+
+/* Packs a word. Returns false where it does not fit. */
+bool uf__memo_pack(uf__value value, uint32_t *packed);
+
+/* The same, quickly for records. */
+static inline bool uf__memo_pack_record(uf__value value, uint32_t *packed)
+{
+    uint64_t kind = value >> UF__VALUE_TAG_BITS & 15, index = value >> 8;
+    if (uf__value_tag(value) != UF__TAG_RECORD || kind >= UF__MEMO_OTHER - UF__MEMO_RECORD ||
+        index >> (32 - UF__MEMO_KIND_BITS) != 0)
+        return uf__memo_pack(value, packed);
+    *packed = (uint32_t)index << UF__MEMO_KIND_BITS | (UF__MEMO_RECORD + (uint32_t)kind);
+    return true;
+}
+
+/* The word of a packed pair or loose value. */
+uf__value uf__memo_unpack_other(const uf__store *store, uint32_t packed);
+
+static inline uf__value uf__memo_unpack(const uf__store *store, uint32_t packed)
+{
+    static const struct {
+        uint8_t shift, low;
+    } words[8] = {{UF__VALUE_TAG_BITS, UF__TAG_CONST},
+                  {UF__VALUE_TAG_BITS, UF__TAG_STRING},
+                  {UF__VALUE_TAG_BITS, UF__TAG_LIST},
+                  {UF__VALUE_TAG_BITS, UF__TAG_DICT},
+                  {8, UF__TAG_RECORD},
+                  {8, UF__TAG_RECORD | 1 << UF__VALUE_TAG_BITS},
+                  {8, UF__TAG_RECORD | 2 << UF__VALUE_TAG_BITS},
+                  {0, 0}};
+    uint32_t kind = packed & UF__MEMO_KIND_MASK;
+    if (kind == UF__MEMO_OTHER)
+        return uf__memo_unpack_other(store, packed);
+    return (uf__value)(packed >> UF__MEMO_KIND_BITS) << words[kind].shift | words[kind].low;
+}
+
+static inline bool uf__memo_is_container(uint32_t packed)
+{
+    return (packed & (UF__MEMO_KIND_MASK - 1)) == UF__MEMO_LIST;
+}
+
 /* Makes room for the dense memo to grow to count entries. */
 bool uf__store_memo_reserve(uf__store *store, uint64_t count);
 bool uf__store_memo_put(uf__store *store, uint64_t index, uf__value value);
@@ -166,7 +226,7 @@ void uf__store_drop_memo(uf__store *store);
 /* Lets a record (or another word without object) take the place of a container. The object is
  * given up at once when nothing but the word in the caller's hand and one memo entry names it, else
  * forwarded. */
-void uf__store_replace(uf__store *store, uf__value container, uf__value record);
+bool uf__store_replace(uf__store *store, uf__value container, uf__value record);
 
 static inline uf__object *uf__store_object(const uf__store *store, uf__value container)
 {
@@ -183,20 +243,6 @@ static inline bool uf__store_create_vacant(uf__store *store, uf__tag tag, uf__va
     store->vacant_object = object->memo_index;
     object->memo_index = UF_NONE;
     *value = uf__value_make(tag, id);
-    return true;
-}
-
-/* uf__store_replace for an open, empty and unshared container in the dense memo. Returns false when
- * the general way is needed. */
-static inline bool uf__store_replace_simple(uf__store *store, uf__value container, uf__value record)
-{
-    uf__object *object = uf__store_object(store, container);
-    if (object->flags != 0 || object->count != 0 || object->memo_index >= store->memo_count ||
-        store->memo[object->memo_index] != container)
-        return false;
-    store->memo[object->memo_index] = record;
-    object->memo_index = store->vacant_object;
-    store->vacant_object = (uint32_t)uf__value_payload(container);
     return true;
 }
 

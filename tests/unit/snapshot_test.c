@@ -355,6 +355,75 @@ START_TEST(many_sites_through_one_cache_stay_apart)
 }
 END_TEST
 
+/* Protocol 4, memoized as Python does it: entry 0 is the event, 1 to 7 its keys and their strings,
+ * 8 the list, 9 the frame, 10 to 14 its keys and strings. */
+#define M "\224"
+#define OPEN "}" M "("
+#define FIRST_EVENT                                                                       \
+    OPEN ACTION M ALLOC M ADDR M "M\0\2" SIZE M "K\5" KEY("pool_id", "\7") M              \
+        "K\0K\1\206" M FRAMES M "]" M "(" OPEN KEY("filename", "\10") M KEY("a.py", "\4") \
+            M KEY("line", "\4") M "K\1" KEY("name", "\4") M KEY("f", "\1") M "ueu"
+#define FRAME_LINE(line) OPEN "h\12h\13h\14K" line "h\15h\16u"
+/* Entry 15 is the event, 16 the pair, 17 the list, 18 and 19 the frames. */
+#define SECOND_EVENT \
+    OPEN "h\1h\2h\3M\0\4h\4K\6h\5K\0K\1\206" M "h\7]" M "(" FRAME_LINE("\1") FRAME_LINE("\2") "eu"
+
+START_TEST(events_like_one_before_are_read_alike)
+{
+    uf_trace *trace = read_bytes(
+        BYTES(EVENTS(FIRST_EVENT SECOND_EVENT                       /* */
+                         OPEN "h\1h\2h\3M\0\6h\4K\7h\7]" M "h\11au" /* a list of one frame */
+                     OPEN "h\1h\2h\3M\0\10h\4K\10h\7h\21u"          /* the second's list */
+                     OPEN "h\1h\2h\3M\0\12h\4K\11h\7]" M "(eu"      /* an empty one */
+                              "h\17" EVENT                          /* the second again */
+                     )));
+    static const uint64_t addrs[] = {512, 1024, 1536, 2048, 2560, 1024};
+    static const uint32_t frame_counts[] = {1, 2, 1, 2, 0, 2};
+    ck_assert_uint_eq(trace->event_count, 7);
+    for (int i = 0; i < 6; i++) {
+        const uf_site *site = &trace->sites[trace->events[i].site];
+        ck_assert_uint_eq(trace->events[i].addr, addrs[i]);
+        ck_assert_uint_eq(trace->events[i].size_bytes, i < 5 ? 5u + (unsigned)i : 6u);
+        ck_assert_int_eq(site->has_pool_id, i < 2 || i == 5);
+        ck_assert_uint_eq(site->pool_id[1], site->has_pool_id ? 1 : 0);
+        ck_assert_uint_eq(site->stack == UF_NONE ? 0 : trace->stacks[site->stack].count,
+                          frame_counts[i]);
+    }
+    ck_assert_uint_eq(trace->frame_count, 2);
+    ck_assert_uint_eq(trace->stack_count, 2);
+    ck_assert_int_eq(trace->frames[1].line, 2);
+    uf_trace_destroy(trace);
+}
+END_TEST
+
+START_TEST(unknown_keys_are_counted_in_every_event)
+{
+#define ODD_EVENT OPEN "h\1h\2h\3M\0\4h\17N" /* 15: a key that no snapshot has */
+    uf_trace *trace = read_bytes(
+        BYTES(EVENTS(FIRST_EVENT KEY("odd", "\3") M "0" ODD_EVENT "h\4K\6u" ODD_EVENT
+                                                    "h\4K\6u" ODD_EVENT "h\17Nh\4K\6u" EVENT)));
+    ck_assert_uint_eq(trace->event_count, 5);
+    ck_assert_uint_eq(trace->events[3].size_bytes, 6);
+    ck_assert_uint_eq(trace->oddities.unknown_key_count, 4);
+    ck_assert_str_eq(uf_trace_string(trace, trace->oddities.first_unknown_key), "odd");
+    uf_trace_destroy(trace);
+}
+END_TEST
+
+START_TEST(a_memo_entry_that_changes_changes_the_keys_after_it)
+{
+    uf_trace *trace =
+        read_bytes(BYTES(EVENTS(FIRST_EVENT SECOND_EVENT SIZE "q\3" ADDR "q\4"
+                                                              "00" /* 3 and 4 change places */
+                                OPEN "h\1h\2h\3K\7h\4M\0\6u" EVENT)));
+    ck_assert_uint_eq(trace->event_count, 4);
+    ck_assert_uint_eq(trace->events[1].addr, 1024);
+    ck_assert_uint_eq(trace->events[2].addr, 1536);
+    ck_assert_uint_eq(trace->events[2].size_bytes, 7);
+    uf_trace_destroy(trace);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -375,6 +444,9 @@ int main(void)
         a_record_in_use_cannot_change,
         settings_and_annotations_are_read,
         many_sites_through_one_cache_stay_apart,
+        events_like_one_before_are_read_alike,
+        unknown_keys_are_counted_in_every_event,
+        a_memo_entry_that_changes_changes_the_keys_after_it,
     };
     return run_case("snapshot", tests, sizeof tests / sizeof tests[0]);
 }
