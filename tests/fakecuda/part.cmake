@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# Driver libraries without a GPU, each in a folder of its own for LD_LIBRARY_PATH: fakecuda/cuda has
+# libcuda.so.1, fakecuda/old one without virtual memory management, fakecuda/nvml libnvidia-ml.so.1,
+# fakecuda/none empty files of both names, which hide a machine's real ones.
+function(unfrag_fake_library target folder soname source)
+    add_library(${target} MODULE fakecuda/${source} fakecuda/setup.c)
+    target_link_libraries(${target} PRIVATE unfrag_options)
+    set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX "" OUTPUT_NAME ${soname}
+        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fakecuda/${folder})
+endfunction()
+unfrag_fake_library(fake_driver cuda libcuda.so.1 driver.c)
+unfrag_fake_library(fake_driver_old old libcuda.so.1 driver.c)
+target_compile_definitions(fake_driver_old PRIVATE FAKE_OLD)
+unfrag_fake_library(fake_nvml nvml libnvidia-ml.so.1 nvml.c)
+foreach(name cuda_driver_test cuda_probe_test nvml_test doctor_test)
+    add_dependencies(${name} fake_driver fake_nvml)
+endforeach()
+foreach(soname libcuda.so.1 libnvidia-ml.so.1)
+    file(WRITE ${PROJECT_BINARY_DIR}/tests/fakecuda/none/${soname} "")
+endforeach()
