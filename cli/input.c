@@ -242,6 +242,20 @@ uf_status cli_input_find(const char *argument, cli_input *input, uf_error *error
     return UF_OK;
 }
 
+char *cli_input_data_file(const char *name)
+{
+    char *folder = find_folder(), *path = NULL;
+    if (folder == NULL || asprintf(&path, "%s/%s", folder, name) < 0) {
+        path = NULL;
+    }
+    free(folder);
+    if (path != NULL && !is_readable(path)) {
+        free(path);
+        path = NULL;
+    }
+    return path;
+}
+
 void cli_input_fini(cli_input *input)
 {
     free(input->path);

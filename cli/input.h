@@ -24,6 +24,10 @@ typedef struct cli_input {
 uf_status cli_input_find(const char *argument, cli_input *input, uf_error *error) UF_MUST_USE;
 void cli_input_fini(cli_input *input);
 
+/* The path of another file that comes with the bundled recordings, or NULL if it is not there. The
+ * caller frees it. */
+char *cli_input_data_file(const char *name);
+
 /* Reads the trace, with a progress bar. Returns what uf_trace_read returns. */
 uf_status cli_input_read(const cli_input *input, bool skip_stacks, uf_trace **trace,
                          uf_error *error) UF_MUST_USE;

@@ -22,6 +22,7 @@ static const cli_verb verbs[] = {
     {"replay", "play a recording again, exactly or under other settings", cli_replay},
     {"tune", "find the best settings and the smallest card, with proof", cli_tune},
     {"check", "say what settings really do, in a string, files, the environment", cli_check},
+    {"doctor", "examine this machine: driver, cards, settings, torch, a model's files", cli_doctor},
     {"convert", "convert a recording between trace formats", cli_convert},
 };
 

@@ -14,7 +14,7 @@ A file holds cases:
 
 Lines with `$` are one shell script (sh -e is not set: the last exit code counts). It runs in an
 empty folder, with PROGRAM's folder first in PATH, DATA = the bundled recordings, HERE = the folder
-of the test file, no terminal and no input. Without `-- exit` 0 is expected; an output that is not
+of the test file, FAKECUDA = the driver libraries without a GPU, no terminal and no input. Without `-- exit` 0 is expected; an output that is not
 given must be empty. Wildcards: see expect.py. --bless rewrites the expected outputs of failing
 cases with what came; look at the difference before you keep it.
 """
@@ -119,8 +119,12 @@ def environment_for(program, path):
     data = os.path.join(os.path.dirname(os.path.dirname(folder)), "data")
     environment = dict(os.environ, DATA=data, HERE=folder, LC_ALL="C.UTF-8", TERM="dumb",
                        UNFRAG_DATA=data)
+    environment["FAKECUDA"] = os.path.join(os.path.dirname(os.path.abspath(program)), "tests",
+                                           "fakecuda")
     environment["PATH"] = os.path.dirname(os.path.abspath(program)) + ":" + os.environ["PATH"]
-    for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "NO_COLOR", "ARGP_HELP_FMT"):
+    for name in ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "NO_COLOR", "ARGP_HELP_FMT",
+                 "CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CONDA_PREFIX",
+                 "PYTHONPATH"):
         environment.pop(name, None)
     return environment
 
