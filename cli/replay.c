@@ -138,6 +138,7 @@ static void choose_run(replay_view *view)
     uf_replay_options *run = &view->run;
     run->struct_size_bytes = sizeof *run;
     run->conf = options->conf;
+    run->policy = options->policy == REPLAY_UNFRAG ? UF_POLICY_UNFRAG : UF_POLICY_TORCH;
     run->limit_bytes = options->limit_bytes;
     run->card_bytes = options->card_bytes;
     run->total_bytes = options->total_bytes != 0 ? options->total_bytes : trace->total_bytes;
@@ -238,7 +239,7 @@ static uf_status play(replay_view *view, uf_error *error)
 static bool is_as_recorded(const replay_view *view)
 {
     const replay_options *options = view->options;
-    bool has_change = options->conf != NULL || options->limit_bytes != 0 ||
+    bool has_change = options->policy != REPLAY_TORCH || options->conf != NULL || options->limit_bytes != 0 ||
                       options->card_bytes != 0 || options->total_bytes != 0 ||
                       options->from_event != 0 || options->to_event != 0 ||
                       options->repeat_count > 1 || options->has_on_oom;
@@ -457,10 +458,6 @@ static cli_exit replay_input(const replay_options *options, const cli_input *inp
 /* What can be refused before minutes are spent on reading. */
 static uf_status check_options(const replay_options *options, uf_error *error)
 {
-    if (options->policy != REPLAY_TORCH) {
-        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
-                             "--policy unfrag is not in version " UF_VERSION "; --policy torch is");
-    }
     uf_conf conf;
     if (options->conf == NULL) {
         return UF_OK;

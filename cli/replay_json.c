@@ -120,7 +120,7 @@ static void write_result(cli_json *json, const replay_view *view)
     cli_json_uint64(json, "peak_allocated_bytes", result->peak_allocated_bytes);
     cli_json_uint64(json, "peak_active_bytes", result->peak_active_bytes);
     cli_json_uint64(json, "peak_reserved_bytes", result->peak_reserved_bytes);
-    cli_json_null(json, "peak_frozen_bytes"); /* the torch policy moves nothing: no such figure */
+    cli_json_uint64(json, "peak_frozen_bytes", result->peak_frozen_bytes);
     cli_json_uint64(json, "end_active_bytes", result->end_active_bytes);
     cli_json_uint64(json, "end_reserved_bytes", result->end_reserved_bytes);
     cli_json_uint64(json, "num_ooms", result->oom_count);
@@ -138,6 +138,9 @@ static void write_result(cli_json *json, const replay_view *view)
         cli_json_null(json, "stream_wait_ms");
         cli_json_null(json, "longest_stream_wait_ms");
     }
+    cli_json_double(json, "device_first_ms", result->device_first_ms);
+    cli_json_double(json, "device_emptied_ms", result->device_emptied_ms);
+    cli_json_double(json, "longest_stall_ms", result->longest_stall_ms);
 }
 
 static void write_speed(cli_json *json, const replay_view *view)

@@ -42,6 +42,17 @@ typedef struct uf_device {
     uf_status (*event_record)(void *context, uint64_t stream, uint64_t *event);
     uf_status (*event_query)(void *context, uint64_t event, bool *is_done);
     uf_status (*event_wait)(void *context, uint64_t event);
+    /* (paged) Physical memory without an address, its place in reserved address space, and access.
+     * A handle is mapped whole, at any granule, and unmapped whole; range_access and range_unmap
+     * cover handle_count whole handles. A device that lacks one of them runs the torch policy
+     * only. */
+    uf_status (*handle_create)(void *context, uint64_t size_bytes, uint64_t *handle);
+    uf_status (*handle_release)(void *context, uint64_t handle, uint64_t size_bytes);
+    uf_status (*handle_map)(void *context, uint64_t addr, uint64_t handle, uint64_t size_bytes);
+    uf_status (*range_access)(void *context, uint64_t addr, uint64_t size_bytes,
+                              uint64_t handle_count);
+    uf_status (*range_unmap)(void *context, uint64_t addr, uint64_t size_bytes,
+                             uint64_t handle_count);
 } uf_device;
 
 #ifdef __cplusplus

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <unfrag/policy.h>
 #include <unfrag/stats.h>
 #include <unfrag/status.h>
 #include <unfrag/trace.h>
@@ -120,6 +121,9 @@ typedef struct uf_replay_options {
     bool is_shuffled;      /* repetitions take the steady part's pieces in another order */
     uint64_t shuffle_seed;
     uf_on_oom on_oom;
+    uf_policy policy;        /* under UF_POLICY_UNFRAG conf is not looked at unless given */
+    int64_t device_lag_us;   /* under UF_POLICY_UNFRAG: how long the device takes to reach what is
+                                queued; 0 = it has always reached it */
     bool is_checked;         /* run the invariant checker after every event (slow) */
     uf_replay_group *groups; /* caller's; receives up to group_capacity entries; may be NULL */
     uint32_t group_capacity;
@@ -160,7 +164,11 @@ typedef struct uf_replay_result {
      * between the longest and the sum. */
     uint64_t stream_wait_count;
     double stream_wait_ms, longest_stream_wait_ms;
-    int64_t elapsed_ns; /* replay alone */
+    double device_first_ms;     /* of device_ms: mapping memory that was not held before */
+    double device_emptied_ms;   /* of device_ms: giving back what empty_cache calls asked for */
+    double longest_stall_ms;    /* the most that one request spent in the driver beyond that */
+    uint64_t peak_frozen_bytes; /* most in private pools at once; 0 under the torch policy */
+    int64_t elapsed_ns;         /* replay alone */
     uf_stats stats;
     uf_fragmentation fragmentation; /* at the end */
     uint32_t group_count;           /* how many groups there are, whatever the capacity */

@@ -19,6 +19,7 @@
 
 #include <unfrag/device.h>
 #include <unfrag/event.h>
+#include <unfrag/policy.h>
 #include <unfrag/stats.h>
 #include <unfrag/status.h>
 
@@ -28,13 +29,6 @@ extern "C" {
 
 /* An allocator and all it holds from its device. Opaque; guards itself. */
 typedef struct uf_allocator uf_allocator;
-
-/* How an allocator decides. */
-typedef enum uf_policy {
-    UF_POLICY_DEFAULT = 0, /* today UF_POLICY_TORCH */
-    UF_POLICY_TORCH = 1,   /* as PyTorch 2.11's allocator, decision by decision */
-    UF_POLICY_UNFRAG = 2   /* not there yet: UF_ERROR_UNSUPPORTED */
-} uf_policy;
 
 /* Something that happened, as a snapshot records it. */
 typedef struct uf_allocator_event {

@@ -22,7 +22,8 @@ typedef enum uf_life {
     UF_LIFE_FREE,      /* in its shelf's free set, or in the unmapped list if not mapped */
     UF_LIFE_ALLOCATED, /* handed out */
     UF_LIFE_PENDING,   /* freed, waits for events of other streams */
-    UF_LIFE_DEFERRED   /* freed during a redirection; events are recorded after it */
+    UF_LIFE_DEFERRED,  /* freed during a redirection; events are recorded after it */
+    UF_LIFE_SHADOW     /* only an old mapping is left there (shadow.h) */
 } uf_life;
 
 /* One cache line. Neighbours are in address order within a segment; left and right belong to the
@@ -30,7 +31,8 @@ typedef enum uf_life {
 typedef struct uf_block {
     uint64_t addr;
     uint64_t size_bytes;
-    uint64_t requested_bytes; /* stale once the block is free */
+    uint64_t requested_bytes; /* stale once the block is free; there the unfrag policy keeps the
+                                 address up to which a hole has pages from its start on */
     uint64_t age_base;        /* the pool's search counter when it entered the free set */
     uint32_t prev, next;      /* neighbours */
     uint32_t left, right;     /* free set links */

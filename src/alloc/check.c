@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "alloc/paging_check.h"
 #include "base/error.h"
 
 typedef struct uf_tally {
@@ -64,12 +65,17 @@ static void add_block(uf_tally *sums, const uf_core *core, const uf_block *block
     int c = core->shelves[block->shelf]->pool_class;
     int64_t size_bytes = (int64_t)block->size_bytes;
     bool is_split = uf__block_is_split(block);
+    if (block->life == UF_LIFE_SHADOW) {
+        return;
+    }
     if (!block->is_mapped) {
         sums->unmapped_count++;
         return;
     }
-    sums->mapped_bytes += block->size_bytes;
-    sums->counters[UF_COUNTER_RESERVED_BYTES][c] += size_bytes;
+    if (core->paging == NULL) {
+        sums->mapped_bytes += block->size_bytes;
+        sums->counters[UF_COUNTER_RESERVED_BYTES][c] += size_bytes;
+    }
     if (block->region == 0 && block->prev == UF_NO_BLOCK) {
         sums->counters[UF_COUNTER_SEGMENT][c] += 1;
     }
@@ -182,7 +188,7 @@ static uf_status check_sums(const uf_core *core, const uf_tally *sums, uf_error 
             }
         }
     }
-    if (sums->mapped_bytes != core->total_bytes) {
+    if (core->paging == NULL && sums->mapped_bytes != core->total_bytes) {
         return broken(error, "total_bytes is not the sum of mapped blocks", core->total_bytes);
     }
     if (sums->waiting_count != 0) {
@@ -253,6 +259,9 @@ uf_status uf__core_check(const uf_core *core, uf_error *error)
     }
     if (status == UF_OK) {
         status = check_waiting(core, &core->deferred, UF_LIFE_DEFERRED, &sums, error);
+    }
+    if (status == UF_OK && core->paging != NULL) {
+        status = uf__paging_check(core, sums.counters[UF_COUNTER_RESERVED_BYTES], error);
     }
     if (status == UF_OK) {
         status = check_sums(core, &sums, error);

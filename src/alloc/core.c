@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/paging.h"
 #include "alloc/parts.h"
 #include "alloc/rounding.h"
 
@@ -50,7 +51,7 @@ static inline uint32_t search(const uf_core *core, const uf_shelf *shelf, uint64
     if (index == UF_NO_BLOCK) {
         return UF_NO_BLOCK;
     }
-    if (__builtin_expect(blocks[index].region != 0, 0)) {
+    if (__builtin_expect(blocks[index].region != 0, 0) && core->paging == NULL) {
         index = choose_among_regions(core, shelf, index, is_expandable);
         if (index == UF_NO_BLOCK) {
             return UF_NO_BLOCK;
@@ -102,7 +103,9 @@ static inline void shelve(uf_core *core, uint32_t index)
 {
     uf_block *block = &core->blocks.items[index];
     uf_shelf *shelf = core->shelves[block->shelf];
-    block->age_base = core->pools[shelf->pool].classes[shelf->pool_class].search_count;
+    if (core->paging == NULL) {
+        block->age_base = core->pools[shelf->pool].classes[shelf->pool_class].search_count;
+    }
     uf__freeset_insert(&shelf->cached, core->blocks.items, index);
 }
 
@@ -196,7 +199,7 @@ static inline uf_status request_init(uf_core *core, uf_request *request, uint64_
     request->stream = stream;
     request->pool = pool;
     request->pool_class = rounded <= UF_SMALL_MAX_BYTES ? UF_CLASS_SMALL : UF_CLASS_LARGE;
-    request->is_expandable = uf__core_can_expand(core, pool);
+    request->is_expandable = uf__core_can_expand(core, pool) || core->paging != NULL;
     const uf_pool_class *pool_class = &core->pools[pool].classes[request->pool_class];
     if (__builtin_expect(
             stream < pool_class->stream_capacity && pool_class->shelf_of_stream[stream] != 0, 1)) {
@@ -221,12 +224,16 @@ uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_
         return status;
     }
     uint32_t index = find(core, &request, request.shelf);
-    if (__builtin_expect(index == UF_NO_BLOCK, 0)) {
+    if (__builtin_expect(core->paging != NULL, 0)) {
+        if (index == UF_NO_BLOCK || !uf__paged_is_ready(core, &request, index)) {
+            status = uf__paged_acquire(core, &request, &index);
+        }
+    } else if (__builtin_expect(index == UF_NO_BLOCK, 0)) {
         request.segment_bytes = uf__segment_bytes(&core->conf, request.rounded_bytes);
         status = uf__core_acquire(core, &request, &index);
-        if (status != UF_OK) {
-            return status;
-        }
+    }
+    if (status != UF_OK) {
+        return status;
     }
     *block = hand_out(core, &request, index);
     return UF_OK;
@@ -314,8 +321,12 @@ static inline void complete(uf_core *core, uint32_t index)
     int c = shelf->pool_class;
     uf__emit(core, UF_ACTION_FREE_COMPLETED, block->addr, requested_bytes,
              uf__shelf_stream(core, shelf));
+    uint64_t backed_end = core->paging != NULL ? uf__paged_backed_end(core, index) : 0;
     uf_merged merged = merge(core, index);
     block->life = UF_LIFE_FREE;
+    if (core->paging != NULL) {
+        uf__paged_freed(core, index, backed_end);
+    }
     shelve(core, index);
     if (block->region == 0) {
         int64_t net = -(int64_t)(merged.prev_bytes != 0) - (int64_t)(merged.next_bytes != 0);
@@ -385,6 +396,13 @@ uf_status uf__core_init(uf_core *core, const uf_core_config *config)
         uf__core_stream(core, 0, &stream) != UF_OK) {
         uf__core_fini(core);
         return UF_ERROR_HOST_MEMORY;
+    }
+    if (config->is_paged) {
+        uf_status status = uf__paging_init(core, config->granule_bytes, config->large_page_bytes);
+        if (status != UF_OK) {
+            uf__core_fini(core);
+            return status;
+        }
     }
     if (config->limit_bytes != 0) {
         core->limit_bytes = config->limit_bytes;

@@ -66,7 +66,9 @@ typedef struct uf_pool {
 /* An expandable segment. */
 typedef struct uf_region {
     uint64_t addr, size_bytes, page_bytes;
-    uint32_t shelf; /* 0 and page_bytes 0 = the slot is vacant */
+    uint32_t shelf;  /* 0 and page_bytes 0 = the slot is vacant */
+    uint32_t *pages; /* under paging: the page at each granule (paging.h) */
+    uint32_t page_capacity;
 } uf_region;
 
 typedef struct uf_use {
@@ -104,6 +106,8 @@ typedef bool (*uf_order_hook)(void *context, bool is_flush, uint64_t *addr);
  * all pools of use_count 0, by index. */
 typedef bool (*uf_pool_hook)(void *context, uint32_t *pool);
 
+struct uf_paging;
+
 typedef struct uf_core {
     uf_block_table blocks;
     uf_shelf **shelves; /* by shelf index; freed shelves are NULL */
@@ -134,6 +138,7 @@ typedef struct uf_core {
     void *order_context;
     uf_pool_hook pool_hook;
     void *pool_context;
+    struct uf_paging *paging; /* the unfrag policy's pages; NULL under the torch policy */
     uf_status device_status; /* the first device failure that was not out-of-memory */
 } uf_core;
 
@@ -141,6 +146,8 @@ typedef struct uf_core_config {
     const uf_device *device;     /* borrowed until fini */
     const uf_conf *conf;         /* copied; NULL = defaults */
     uint64_t device_total_bytes; /* sizes the expandable reservation; 0 = ask the device */
+    bool is_paged;               /* the unfrag policy; the device must be able to map handles */
+    uint64_t granule_bytes, large_page_bytes; /* page sizes, if is_paged */
     uint64_t limit_bytes;        /* 0 = none (but conf.per_process_memory_fraction applies) */
     uf_event_hook event_hook;    /* may be NULL */
     void *event_context;

@@ -49,7 +49,7 @@ uint32_t uf__core_search(const uf_core *core, const uf_shelf *shelf, uint64_t ro
                          bool is_expandable);
 /* Spec 2.3 with search counter and removal. */
 uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf);
-/* Puts a free block into its shelf's free set with a fresh age. */
+/* Puts a free block into its shelf's free set, under the torch policy with a fresh age. */
 void uf__core_shelve(uf_core *core, uint32_t block);
 /* Spec 4.3: absorbs a free neighbour with the same mapping on either side; a mapped neighbour
  * leaves the free set, an unmapped one the unmapped list. Returns the sizes absorbed, 0 = none. */
@@ -74,6 +74,23 @@ uf_status uf__region_allocate(uf_core *core, const uf_request *request,
                               uint32_t *block) UF_MUST_USE;
 uf_status uf__region_unmap_block(uf_core *core, uint32_t block) UF_MUST_USE;
 void uf__unmapped_remove(uf_core *core, uint32_t block);
+uf_status uf__unmapped_insert(uf_core *core, uint32_t block) UF_MUST_USE;
+/* Reserves address space for a shelf; *block is its one unmapped block. */
+uf_status uf__region_create(uf_core *core, uint32_t shelf, uint64_t page_bytes,
+                            uint64_t size_bytes, uint32_t *block) UF_MUST_USE;
+
+/* paged.c: the chain of the unfrag policy, in place of acquire.c's. *block holds the hole that the
+ * search found and took out, or UF_NO_BLOCK; it receives a block that begins where the request goes
+ * and has its pages. */
+uf_status uf__paged_acquire(uf_core *core, const uf_request *request, uint32_t *block) UF_MUST_USE;
+/* Whether the front of a hole can be handed out as it is. */
+bool uf__paged_is_ready(const uf_core *core, const uf_request *request, uint32_t block);
+/* Up to which address the hole has pages that a block becomes when it is freed. */
+uint64_t uf__paged_backed_end(const uf_core *core, uint32_t block);
+/* Notes that a block became a hole just now. */
+void uf__paged_freed(uf_core *core, uint32_t block, uint64_t backed_end);
+/* Gives the whole pages of a hole back to the driver. */
+uf_status uf__paged_release(uf_core *core, uint32_t block) UF_MUST_USE;
 
 /* pending.c */
 uf_status uf__pending_complete_all(uf_core *core, uint32_t only_pool) UF_MUST_USE;

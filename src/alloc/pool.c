@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Pools, their shelves, streams, and redirections of allocations to private pools (spec 7). */
+#include "alloc/paging.h"
 #include "alloc/parts.h"
 
 #include <stdlib.h>
@@ -77,6 +78,9 @@ uf_status uf__shelf_get(uf_core *core, uint32_t pool, int pool_class, uint32_t s
     if (of->shelf_of_stream[stream] != 0) {
         *shelf_index = of->shelf_of_stream[stream] - 1;
         return UF_OK;
+    }
+    if (core->paging != NULL && !uf__paging_stream(core, stream)) {
+        return UF_ERROR_HOST_MEMORY;
     }
     uint32_t index = 1;
     while (index < core->shelf_count && core->shelves[index] != NULL) {
@@ -214,7 +218,7 @@ uint32_t uf__core_redirect_pool(const uf_core *core)
 }
 
 /* Gives every segment and page back; failures are ignored, there is nobody left to tell. */
-static void give_all_back(uf_core *core)
+static void give_all_back(uf_core *core, bool is_paged)
 {
     const uf_device *device = core->device;
     for (uint32_t i = 1; i < core->blocks.count; i++) {
@@ -227,7 +231,9 @@ static void give_all_back(uf_core *core)
         for (uint32_t at = i;; at = core->blocks.items[at].next) {
             const uf_block *piece = &core->blocks.items[at];
             bool is_end = at == UF_NO_BLOCK || !piece->is_mapped;
-            if (is_end && run_bytes != 0 && region != NULL) {
+            if (is_end && run_bytes != 0 && region != NULL && is_paged) {
+                /* paging has given its pages back */
+            } else if (is_end && run_bytes != 0 && region != NULL) {
                 (void)!device->pages_unmap(device->context, run_addr, run_bytes,
                                            region->page_bytes);
             } else if (is_end && run_bytes != 0) {
@@ -248,7 +254,9 @@ static void give_all_back(uf_core *core)
 void uf__core_fini(uf_core *core)
 {
     if (core->blocks.items != NULL && core->device != NULL) {
-        give_all_back(core);
+        bool is_paged = core->paging != NULL;
+        uf__paging_fini(core);
+        give_all_back(core, is_paged);
     }
     for (uint32_t i = 0; i < core->pool_count; i++) {
         free(core->pools[i].classes[0].shelf_of_stream);
@@ -266,6 +274,9 @@ void uf__core_fini(uf_core *core)
     free(core->pools);
     free(core->streams);
     free(core->streams_sorted);
+    for (uint32_t i = 1; i < core->region_count; i++) {
+        free(core->regions[i].pages);
+    }
     free(core->regions);
     free(core->uses);
     free(core->redirections);

@@ -27,7 +27,7 @@ static uint32_t unmapped_position(const uf_core *core, const uf_index_list *list
     return low;
 }
 
-static uf_status unmapped_insert(uf_core *core, uint32_t index)
+uf_status uf__unmapped_insert(uf_core *core, uint32_t index)
 {
     const uf_block *block = &core->blocks.items[index];
     uf_index_list *list = &core->shelves[block->shelf]->unmapped;
@@ -54,21 +54,16 @@ static bool reservation_bytes(const uf_core *core, uint64_t page_bytes, uint64_t
            uf__round_up_checked(*bytes, page_bytes, bytes);
 }
 
-static uf_status region_create(uf_core *core, uint32_t shelf_index, uint32_t *block)
+uf_status uf__region_create(uf_core *core, uint32_t shelf_index, uint64_t page_bytes,
+                            uint64_t size_bytes, uint32_t *block)
 {
     uf_shelf *shelf = core->shelves[shelf_index];
-    uint64_t page_bytes = shelf->pool_class == UF_CLASS_SMALL ? UF_SMALL_SEGMENT_BYTES
-                                                              : core->conf.large_segment_bytes;
-    uint64_t size_bytes, addr;
-    if (core->device->range_reserve == NULL || core->device->pages_map == NULL) {
-        return uf__core_device_failed(core, UF_ERROR_UNSUPPORTED);
-    }
+    uint64_t addr;
     uint32_t region = 1;
     while (region < core->region_count && core->regions[region].page_bytes != 0) {
         region++;
     }
-    if (!reservation_bytes(core, page_bytes, &size_bytes) ||
-        !uf__list_reserve((void **)&core->regions, &core->region_capacity, sizeof *core->regions,
+    if (!uf__list_reserve((void **)&core->regions, &core->region_capacity, sizeof *core->regions,
                           region + 1) ||
         !uf__list_reserve((void **)&shelf->unmapped.items, &shelf->unmapped.capacity,
                           sizeof *shelf->unmapped.items, shelf->unmapped.count + 1)) {
@@ -88,9 +83,30 @@ static uf_status region_create(uf_core *core, uint32_t shelf_index, uint32_t *bl
                                            .size_bytes = size_bytes,
                                            .shelf = shelf_index,
                                            .region = region,
-                                           .life = UF_LIFE_FREE};
+                                           .life = UF_LIFE_FREE,
+                                           .is_mapped = core->paging != NULL,
+                                           .requested_bytes = core->paging != NULL ? addr : 0};
     *block = index;
-    return unmapped_insert(core, index);
+    if (core->paging != NULL) {
+        uf__core_shelve(core, index);
+        return UF_OK;
+    }
+    return uf__unmapped_insert(core, index);
+}
+
+static uf_status region_create(uf_core *core, uint32_t shelf, uint32_t *block)
+{
+    uint64_t page_bytes = core->shelves[shelf]->pool_class == UF_CLASS_SMALL
+                              ? UF_SMALL_SEGMENT_BYTES
+                              : core->conf.large_segment_bytes;
+    uint64_t size_bytes;
+    if (core->device->range_reserve == NULL || core->device->pages_map == NULL) {
+        return uf__core_device_failed(core, UF_ERROR_UNSUPPORTED);
+    }
+    if (!reservation_bytes(core, page_bytes, &size_bytes)) {
+        return UF_ERROR_HOST_MEMORY;
+    }
+    return uf__region_create(core, shelf, page_bytes, size_bytes, block);
 }
 
 static uf_status region_destroy(uf_core *core, uint32_t index)
@@ -145,7 +161,7 @@ static uf_status map_front(uf_core *core, uint32_t index, uint64_t length_bytes)
         }
         block->next = rest_index;
         block->size_bytes = mapped_bytes;
-        status = unmapped_insert(core, rest_index); /* cannot fail: one was just removed */
+        status = uf__unmapped_insert(core, rest_index); /* cannot fail: one was just removed */
     }
     block->is_mapped = true;
     uf__core_merge(core, index);
@@ -291,7 +307,7 @@ uf_status uf__region_unmap_block(uf_core *core, uint32_t index)
     block = &core->blocks.items[index];
     block->is_mapped = false;
     uf__core_merge(core, index);
-    status = unmapped_insert(core, index);
+    status = uf__unmapped_insert(core, index);
     core->total_bytes -= to - from;
     core->release_sequence_count++;
     core->counters.num_device_free++;

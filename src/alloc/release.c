@@ -78,7 +78,8 @@ static uf_status release_class(uf_core *core, uint32_t pool, int pool_class)
         }
     }
     for (uint32_t i = 0; i < expandable_count && status == UF_OK; i++) {
-        status = uf__region_unmap_block(core, indices[i]);
+        status = core->paging == NULL ? uf__region_unmap_block(core, indices[i])
+                                      : uf__paged_release(core, indices[i]);
     }
     free(indices);
     return status;

@@ -14,7 +14,8 @@ typedef enum uf_cost_call {
     UF_COST_MAP,
     UF_COST_ACCESS,      /* one handle */
     UF_COST_ACCESS_EACH, /* each of several handles in one call */
-    UF_COST_UNMAP,
+    UF_COST_UNMAP,       /* one handle */
+    UF_COST_UNMAP_EACH,  /* each of several handles in one call */
     UF_COST_RELEASE,
     UF_COST_CALL_COUNT
 } uf_cost_call;

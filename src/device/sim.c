@@ -136,6 +136,73 @@ static uf_status pages_unmap(void *context, uint64_t addr, uint64_t size_bytes, 
     return UF_OK;
 }
 
+/* A handle's name says whether it raised the high water: its first mapping is then not a move. */
+static const uint64_t FIRST_BIT = UINT64_C(1) << 63;
+
+static uf_status handle_create(void *context, uint64_t size_bytes, uint64_t *handle)
+{
+    uf_sim *sim = context;
+    if (!charge(sim, UF_COST_CREATE, size_bytes, 1)) {
+        return UF_ERROR_DEVICE;
+    }
+    uf_status status = take(sim, size_bytes);
+    if (status != UF_OK) {
+        return status;
+    }
+    *handle = ++sim->handle_count;
+    if (sim->in_use_bytes > sim->high_water_bytes) {
+        sim->high_water_bytes = sim->in_use_bytes;
+        sim->first_ns += uf__cost_ns(UF_COST_CREATE, size_bytes) +
+                         uf__cost_ns(UF_COST_MAP, size_bytes) +
+                         uf__cost_ns(UF_COST_ACCESS_EACH, size_bytes);
+        *handle |= FIRST_BIT;
+    }
+    return UF_OK;
+}
+
+static uf_status handle_release(void *context, uint64_t handle, uint64_t size_bytes)
+{
+    (void)handle;
+    uf_sim *sim = context;
+    if (!charge(sim, UF_COST_RELEASE, size_bytes, 1)) {
+        return UF_ERROR_DEVICE;
+    }
+    sim->in_use_bytes -= size_bytes;
+    return UF_OK;
+}
+
+static uf_status handle_map(void *context, uint64_t addr, uint64_t handle, uint64_t size_bytes)
+{
+    (void)addr;
+    (void)handle;
+    return charge(context, UF_COST_MAP, size_bytes, 1) ? UF_OK : UF_ERROR_DEVICE;
+}
+
+/* One call over several handles costs so much for each. */
+static uf_status charge_range(uf_sim *sim, uf_cost_call one, uf_cost_call each,
+                              uint64_t size_bytes, uint64_t handle_count)
+{
+    uint64_t calls = sim->call_count;
+    bool is_good = handle_count == 1 ? charge(sim, one, size_bytes, 1)
+                                     : charge(sim, each, size_bytes, handle_count);
+    sim->call_count = calls + 1;
+    return is_good ? UF_OK : UF_ERROR_DEVICE;
+}
+
+static uf_status range_access(void *context, uint64_t addr, uint64_t size_bytes,
+                              uint64_t handle_count)
+{
+    (void)addr;
+    return charge_range(context, UF_COST_ACCESS, UF_COST_ACCESS_EACH, size_bytes, handle_count);
+}
+
+static uf_status range_unmap(void *context, uint64_t addr, uint64_t size_bytes,
+                             uint64_t handle_count)
+{
+    (void)addr;
+    return charge_range(context, UF_COST_UNMAP, UF_COST_UNMAP_EACH, size_bytes, handle_count);
+}
+
 static uf_status stream_wait(void *context, uint64_t stream)
 {
     (void)stream;
@@ -155,14 +222,15 @@ static uf_status event_record(void *context, uint64_t stream, uint64_t *event)
 static uf_status event_query(void *context, uint64_t event, bool *is_done)
 {
     const uf_sim *sim = context;
-    *is_done = event <= __atomic_load_n(&sim->event_done_count, __ATOMIC_RELAXED);
+    *is_done = sim->is_caught_up || event <= __atomic_load_n(&sim->event_done_count, __ATOMIC_RELAXED);
     return UF_OK;
 }
 
 static uf_status event_wait(void *context, uint64_t event)
 {
     uf_sim *sim = context;
-    sim->sync_count += event > __atomic_load_n(&sim->event_done_count, __ATOMIC_RELAXED);
+    bool is_done = event <= __atomic_load_n(&sim->event_done_count, __ATOMIC_RELAXED);
+    sim->sync_count += !sim->is_caught_up && !is_done;
     return UF_OK;
 }
 
@@ -184,7 +252,12 @@ void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes)
                               .stream_wait = stream_wait,
                               .event_record = event_record,
                               .event_query = event_query,
-                              .event_wait = event_wait};
+                              .event_wait = event_wait,
+                              .handle_create = handle_create,
+                              .handle_release = handle_release,
+                              .handle_map = handle_map,
+                              .range_access = range_access,
+                              .range_unmap = range_unmap};
 }
 
 void uf__sim_synchronize(uf_sim *sim)

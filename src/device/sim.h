@@ -27,8 +27,12 @@ struct uf_sim {
     uint64_t in_use_bytes;
     uint64_t next_addr;                     /* the next fresh address; never reused */
     uint64_t event_count, event_done_count; /* events up to event_done_count are done */
+    bool is_caught_up; /* the device has always done what is queued: nothing waits */
     uint64_t call_count, sync_count;
     int64_t call_ns;
+    uint64_t handle_count;     /* handles created so far; the next one's name */
+    uint64_t high_water_bytes; /* most handle bytes at once */
+    int64_t first_ns;          /* of call_ns: mapping memory that was never held before */
     uf_sim_address_hook address_hook;
     uf_sim_release_hook release_hook;
     void *address_context;     /* of both */

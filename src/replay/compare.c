@@ -62,6 +62,7 @@ static uf_block_state state_of(const uf_block *block)
         return UF_BLOCK_ACTIVE_PENDING_FREE;
     case UF_LIFE_FREE:
     case UF_LIFE_UNUSED:
+    case UF_LIFE_SHADOW:
         break;
     }
     return UF_BLOCK_INACTIVE;

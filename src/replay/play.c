@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "alloc/largest.h"
+#include "alloc/paging.h"
 #include "alloc/rounding.h"
 #include "base/error.h"
 #include "replay/groups.h"
@@ -36,6 +37,9 @@ typedef struct uf_player {
     uf_waits waits;
     uint64_t at; /* the event under way */
     uint32_t repetition;
+    int64_t longest_stall_ns, emptied_ns;
+    int64_t mark_us; /* when it was last looked how far the device is */
+    uint64_t marked_event_count;
     uint64_t played_count, alloc_count, total_count, skipped_oom_count;
     uf_replay_result *result;
     uf_error *error;
@@ -172,6 +176,41 @@ static void complete_after(uf_player *player)
     player->after_count = 0;
 }
 
+/* Under the unfrag policy it matters how far the device is behind: work is taken to be done between
+ * one and two lags after it was queued, in the recording's time. */
+static void advance_device(uf_player *player, uint64_t at)
+{
+    int64_t lag_us = player->options->device_lag_us;
+    int64_t time_us = player->program->events[at].time_us;
+    if (time_us == UF_TIME_UNKNOWN) {
+        uf__sim_synchronize(&player->sim);
+    } else if (time_us < player->mark_us || time_us - player->mark_us >= lag_us) {
+        player->sim.event_done_count = player->marked_event_count;
+        player->marked_event_count = player->sim.event_count;
+        player->mark_us = time_us;
+    }
+}
+
+static uf_status core_alloc(uf_player *player, uint64_t at, uint32_t id, uint32_t pool,
+                            uint32_t *block)
+{
+    const uf_program *program = player->program;
+    uint32_t stream = player->stream_of[program->alloc_stream[id]];
+    if (player->core.paging == NULL) {
+        return uf__core_alloc(&player->core, program->alloc_bytes[id], stream, pool, block);
+    }
+    if (player->options->device_lag_us != 0 && program->event_count != 0) {
+        advance_device(player, at);
+    }
+    int64_t stall_ns = player->sim.first_ns - player->sim.call_ns;
+    uf_status status = uf__core_alloc(&player->core, program->alloc_bytes[id], stream, pool, block);
+    stall_ns += player->sim.call_ns - player->sim.first_ns;
+    if (stall_ns > player->longest_stall_ns) {
+        player->longest_stall_ns = stall_ns;
+    }
+    return status;
+}
+
 static uf_status play_alloc(uf_player *player, uint64_t at, uint32_t id)
 {
     const uf_program *program = player->program;
@@ -183,8 +222,7 @@ static uf_status play_alloc(uf_player *player, uint64_t at, uint32_t id)
     }
     int64_t flush_count = player->core.counters.num_sync_all_streams;
     if (status == UF_OK) {
-        status = uf__core_alloc(&player->core, program->alloc_bytes[id],
-                                player->stream_of[program->alloc_stream[id]], pool, &block);
+        status = core_alloc(player, at, id, pool, &block);
     }
     if (__builtin_expect(flush_count != player->core.counters.num_sync_all_streams, 0) &&
         uf__waits_has_any(&player->waits) &&
@@ -258,12 +296,22 @@ static uf_status play_pool(uf_player *player, uf_op_kind kind, uint32_t label)
     return kind == UF_OP_POOL_DROP ? uf__core_pool_empty(&player->core, pool) : UF_OK;
 }
 
+/* What a program asked to give back and maps again later is not what a policy moves. */
+static uf_status play_empty(uf_player *player)
+{
+    int64_t before_ns = player->sim.call_ns;
+    uf_status status = uf__core_empty_cache(&player->core);
+    player->emptied_ns += player->sim.call_ns - before_ns;
+    player->sim.high_water_bytes = player->sim.in_use_bytes;
+    return status;
+}
+
 static uf_status play_rare(uf_player *player, uint32_t op)
 {
     uf_op_kind kind = uf__op_kind(op);
     switch (kind) {
     case UF_OP_EMPTY:
-        return uf__core_empty_cache(&player->core);
+        return play_empty(player);
     case UF_OP_POOL_DROP:
     case UF_OP_POOL_RETIRE:
         return play_pool(player, kind, uf__op_id(op));
@@ -481,6 +529,10 @@ static void fill_result(uf_player *player)
     result->device_syncs = player->sim.sync_count;
     result->device_ms = (double)player->sim.call_ns / 1e6;
     end_waits(player);
+    result->device_first_ms = (double)player->sim.first_ns / 1e6;
+    result->device_emptied_ms = (double)player->emptied_ns / 1e6;
+    result->longest_stall_ms = (double)player->longest_stall_ns / 1e6;
+    result->peak_frozen_bytes = core->paging == NULL ? 0 : core->paging->peak_frozen_bytes;
     uf_error unused;
     (void)!uf_fragmentation_compute(&result->stats, uf__largest_request_bytes(core), 0.0,
                                     &result->fragmentation, &unused);
@@ -495,11 +547,15 @@ static uf_status player_init(uf_player *player, const uf_conf *conf)
                            : card_bytes != 0         ? card_bytes
                                                      : program->options.total_bytes;
     uf__sim_init(&player->sim, total_bytes, card_bytes != 0 ? card_bytes : total_bytes);
+    player->sim.is_caught_up = options->policy == UF_POLICY_UNFRAG && options->device_lag_us == 0;
     player->sim.address_hook = choose_addr;
     player->sim.release_hook = forget_addr;
     player->sim.address_context = player;
     uf_core_config config = {.device = &player->sim.device,
                              .conf = conf,
+                             .is_paged = options->policy == UF_POLICY_UNFRAG,
+                             .granule_bytes = UINT64_C(2) << 20,
+                             .large_page_bytes = UINT64_C(32) << 20,
                              .device_total_bytes = total_bytes,
                              .limit_bytes = options->limit_bytes};
     uf_status status = uf__core_init(&player->core, &config);
@@ -558,6 +614,9 @@ uf_status uf_replay_run(const uf_program *program, const uf_replay_options *opti
                              "a device of more than 1 PiB is beyond what a replay can address");
     }
     uf_conf conf = program->conf;
+    if (options->policy == UF_POLICY_UNFRAG) {
+        uf__conf_init(&conf);
+    }
     if (options->conf != NULL) {
         const uf_conf_reading reading = {.is_at_import = true};
         uf__conf_init(&conf);

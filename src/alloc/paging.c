@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Pages: creating, mapping, unmapping, giving back. */
+#include "alloc/paging.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc/shadow.h"
+
+uf_status uf__paging_init(uf_core *core, uint64_t granule_bytes, uint64_t large_bytes)
+{
+    core->paging = calloc(1, sizeof *core->paging);
+    if (core->paging == NULL) {
+        return UF_ERROR_HOST_MEMORY;
+    }
+    core->paging->bytes_of[UF_PAGE_SMALL] = granule_bytes;
+    core->paging->bytes_of[UF_PAGE_LARGE] = large_bytes;
+    return UF_OK;
+}
+
+void uf__paging_fini(uf_core *core)
+{
+    if (core->paging == NULL) {
+        return;
+    }
+    const uf_device *device = core->device;
+    for (uint32_t i = 0; i < core->paging->shadow_count; i++) {
+        const uf_shadow *shadow = &core->paging->shadows[i];
+        const uf_block *block = &core->blocks.items[shadow->block];
+        (void)!device->range_unmap(device->context, block->addr, block->size_bytes,
+                                   shadow->page_count);
+    }
+    for (uint32_t i = 1; i < core->paging->page_count; i++) {
+        const uf_page *page = &core->paging->pages[i];
+        uint64_t bytes = core->paging->bytes_of[page->size];
+        if (page->is_there && !page->is_loose) {
+            (void)!device->range_unmap(device->context, page->addr, bytes, 1);
+        }
+        if (page->is_there) {
+            (void)!device->handle_release(device->context, page->handle, bytes);
+        }
+    }
+    for (uint32_t i = 0; i < core->paging->shadow_count; i++) {
+        free(core->paging->shadows[i].pages);
+    }
+    free(core->paging->shadows);
+    free(core->paging->epochs);
+    free(core->paging->last_free);
+    free(core->paging->pages);
+    free(core->paging);
+    core->paging = NULL;
+}
+
+bool uf__paging_stream(uf_core *core, uint32_t stream)
+{
+    uf_paging *paging = core->paging;
+    if (!uf__list_reserve((void **)&paging->epochs, &paging->epochs_capacity,
+                          sizeof *paging->epochs, stream + 1) ||
+        !uf__list_reserve((void **)&paging->last_free, &paging->last_free_capacity,
+                          sizeof *paging->last_free, stream + 1)) {
+        return false;
+    }
+    paging->stream_count = paging->stream_count > stream ? paging->stream_count : stream + 1;
+    return true;
+}
+
+static void loosen(uf_paging *paging, uint32_t index)
+{
+    uf_page *page = &paging->pages[index];
+    page->is_loose = true;
+    page->next = paging->loose[page->size];
+    paging->loose[page->size] = index;
+    paging->loose_count[page->size]++;
+    paging->loose_bytes += paging->bytes_of[page->size];
+}
+
+static uint32_t take_loose(uf_paging *paging, uf_page_size size)
+{
+    uint32_t index = paging->loose[size];
+    paging->loose[size] = paging->pages[index].next;
+    paging->loose_count[size]--;
+    paging->loose_bytes -= paging->bytes_of[size];
+    paging->pages[index].is_loose = false;
+    return index;
+}
+
+uf_status uf__page_create(uf_core *core, uf_page_size size)
+{
+    uf_paging *paging = core->paging;
+    uint32_t index = paging->page_vacant;
+    if (index == UF_NO_PAGE) {
+        index = paging->page_count == 0 ? 1 : paging->page_count;
+        if (!uf__list_reserve((void **)&paging->pages, &paging->page_capacity,
+                              sizeof *paging->pages, index + 1)) {
+            return UF_ERROR_HOST_MEMORY;
+        }
+    }
+    uint64_t handle;
+    uf_status status =
+        core->device->handle_create(core->device->context, paging->bytes_of[size], &handle);
+    if (status != UF_OK) {
+        return status == UF_ERROR_DEVICE_MEMORY ? UF_ERROR_OUT_OF_MEMORY
+                                                : uf__core_device_failed(core, status);
+    }
+    if (index == paging->page_vacant) {
+        paging->page_vacant = paging->pages[index].next;
+    } else {
+        paging->page_count = index + 1;
+    }
+    paging->pages[index] = (uf_page){.handle = handle, .size = (uint8_t)size, .is_there = true};
+    loosen(paging, index);
+    core->total_bytes += paging->bytes_of[size];
+    core->counters.num_device_alloc++;
+    return UF_OK;
+}
+
+uf_status uf__page_destroy(uf_core *core, uf_page_size size)
+{
+    uf_paging *paging = core->paging;
+    uf_status status = UF_OK;
+    if (paging->pages[paging->loose[size]].shadow_count != 0) {
+        status = uf__shadow_wait(core); /* or the driver would keep the memory */
+    }
+    if (status != UF_OK) {
+        return status;
+    }
+    uint32_t index = take_loose(paging, size);
+    uf_page *page = &paging->pages[index];
+    status = core->device->handle_release(core->device->context, page->handle,
+                                                    paging->bytes_of[size]);
+    if (status != UF_OK) {
+        loosen(paging, index);
+        return uf__core_device_failed(core, status);
+    }
+    *page = (uf_page){.next = paging->page_vacant};
+    paging->page_vacant = index;
+    core->total_bytes -= paging->bytes_of[size];
+    core->counters.num_device_free++;
+    core->release_sequence_count++;
+    return UF_OK;
+}
+
+static void note(uf_region *region, uint64_t addr, uint64_t bytes, uint32_t page)
+{
+    uint64_t first = (addr - region->addr) / region->page_bytes;
+    for (uint64_t i = 0; i < bytes / region->page_bytes; i++) {
+        region->pages[first + i] = page;
+    }
+}
+
+static void account(uf_core *core, const uf_stretch *stretch, bool is_mapped)
+{
+    const uf_shelf *shelf = core->shelves[core->regions[stretch->region].shelf];
+    uf_paging *paging = core->paging;
+    uint64_t bytes = stretch->to - stretch->from;
+    if (is_mapped) {
+        uf__counter_increase(&core->counters, UF_COUNTER_RESERVED_BYTES, shelf->pool_class, bytes);
+    } else {
+        uf__counter_decrease(&core->counters, UF_COUNTER_RESERVED_BYTES, shelf->pool_class, bytes);
+    }
+    if (shelf->pool != UF_DEFAULT_POOL) {
+        paging->frozen_bytes += is_mapped ? bytes : -bytes;
+        if (paging->frozen_bytes > paging->peak_frozen_bytes) {
+            paging->peak_frozen_bytes = paging->frozen_bytes;
+        }
+    }
+    uf__emit(core, is_mapped ? UF_ACTION_SEGMENT_MAP : UF_ACTION_SEGMENT_UNMAP, stretch->from,
+             bytes, uf__shelf_stream(core, shelf));
+}
+
+/* A block below so many large pages gets small ones: it is more often cut than moved whole. */
+enum { LARGE_PAGES_AT_LEAST = 2 };
+
+uf_stretch uf__pages_inner(const uf_core *core, uint32_t region, uint64_t addr, uint64_t end)
+{
+    bool is_worth_it = end - addr >= LARGE_PAGES_AT_LEAST * core->paging->bytes_of[UF_PAGE_LARGE];
+    return (uf_stretch){region, uf__granule_ceil(core, addr),
+                        is_worth_it ? uf__granule_floor(core, end) : uf__granule_ceil(core, addr)};
+}
+
+void uf__pages_count(const uf_core *core, const uf_stretch *stretch, const uf_stretch *inner,
+                     uint64_t count[UF_PAGE_SIZE_COUNT])
+{
+    const uint64_t *bytes_of = core->paging->bytes_of;
+    uint64_t low = stretch->from > inner->from ? stretch->from : inner->from;
+    uint64_t high = stretch->to < inner->to ? stretch->to : inner->to;
+    uint64_t large = high > low ? (high - low) / bytes_of[UF_PAGE_LARGE] : 0;
+    count[UF_PAGE_LARGE] += large;
+    count[UF_PAGE_SMALL] += (stretch->to - stretch->from - large * bytes_of[UF_PAGE_LARGE]) /
+                            bytes_of[UF_PAGE_SMALL];
+}
+
+uf_status uf__pages_map(uf_core *core, const uf_stretch *stretch, const uf_stretch *inner)
+{
+    uf_paging *paging = core->paging;
+    uf_region *region = &core->regions[stretch->region];
+    const uf_device *device = core->device;
+    uint64_t from = stretch->from, to = stretch->to, count = 0, addr = from;
+    uint64_t large_to = inner->to < to ? inner->to : to;
+    if (!uf__list_reserve((void **)&region->pages, &region->page_capacity, sizeof *region->pages,
+                          (uint32_t)((to - region->addr) / region->page_bytes))) {
+        return UF_ERROR_HOST_MEMORY;
+    }
+    uf_status status = UF_OK;
+    while (addr < to && status == UF_OK) {
+        bool is_large = paging->loose_count[UF_PAGE_LARGE] != 0 && addr >= inner->from &&
+                        addr + paging->bytes_of[UF_PAGE_LARGE] <= large_to;
+        uint32_t page = take_loose(paging, is_large ? UF_PAGE_LARGE : UF_PAGE_SMALL);
+        uint64_t bytes = uf__page_bytes(core, page);
+        status = device->handle_map(device->context, addr, paging->pages[page].handle, bytes);
+        if (status != UF_OK) {
+            loosen(paging, page);
+            break;
+        }
+        paging->pages[page].addr = addr;
+        note(region, addr, bytes, page);
+        addr += bytes;
+        count++;
+    }
+    if (status == UF_OK) {
+        status = device->range_access(device->context, from, to - from, count);
+    }
+    if (status == UF_OK) {
+        account(core, stretch, true);
+        return UF_OK;
+    }
+    if (addr > from) {
+        uf_stretch mapped = {stretch->region, from, addr};
+        account(core, &mapped, true); /* what cannot be unmapped stays, as a part of the hole */
+        (void)!uf__pages_unmap(core, &mapped);
+    }
+    return uf__core_device_failed(core, status);
+}
+
+bool uf__paging_next_run(const uf_core *core, uf_stretch *run, uint64_t end)
+{
+    const uf_region *region = &core->regions[run->region];
+    uint64_t granule = region->page_bytes;
+    uint64_t known_to = region->addr + (uint64_t)region->page_capacity * granule;
+    end = end < known_to ? end : known_to;
+    uint64_t from = run->to;
+    while (from < end && uf__page_at(core, run->region, from) == UF_NO_PAGE) {
+        from = uf__granule_floor(core, from) + granule;
+    }
+    uint64_t to = from;
+    while (to < end && uf__page_at(core, run->region, to) != UF_NO_PAGE) {
+        to = uf__granule_floor(core, to) + granule;
+    }
+    run->from = from;
+    run->to = to < end ? to : end;
+    return from < end;
+}
+
+void uf__pages_lift(uf_core *core, const uf_stretch *stretch)
+{
+    uf_region *region = &core->regions[stretch->region];
+    for (uint64_t addr = stretch->from; addr < stretch->to;) {
+        uint32_t page = uf__page_at(core, stretch->region, addr);
+        uint64_t bytes = uf__page_bytes(core, page);
+        note(region, addr, bytes, UF_NO_PAGE);
+        loosen(core->paging, page);
+        addr += bytes;
+    }
+    account(core, stretch, false);
+}
+
+uf_status uf__pages_unmap(uf_core *core, const uf_stretch *stretch)
+{
+    uint64_t count = 0;
+    for (uint64_t addr = stretch->from; addr < stretch->to; count++) {
+        addr += uf__page_bytes(core, uf__page_at(core, stretch->region, addr));
+    }
+    uf_status status = core->device->range_unmap(core->device->context, stretch->from,
+                                                 stretch->to - stretch->from, count);
+    if (status != UF_OK) {
+        return uf__core_device_failed(core, status);
+    }
+    uf__pages_lift(core, stretch);
+    core->paging->moved_count += count;
+    return UF_OK;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Growing, and taking pages from cached ranges. */
+#include "alloc/take.h"
+
+#include <stdlib.h>
+
+#include "alloc/hole.h"
+#include "alloc/shadow.h"
+
+typedef struct victim {
+    uint64_t age;
+    uint32_t block;
+} victim;
+
+static int compare_victims(const void *left, const void *right)
+{
+    const victim *a = left, *b = right;
+    return (a->age > b->age) - (a->age < b->age);
+}
+
+static bool is_takeable(const uf_core *core, const uf_shelf *shelf)
+{
+    return shelf != NULL &&
+           (shelf->pool == UF_DEFAULT_POOL || core->pools[shelf->pool].use_count == 0);
+}
+
+/* Lists the holes that hold a whole granule, the longest unused first. */
+static uf_status list_victims(const uf_core *core, victim **victims, uint32_t *count)
+{
+    uint32_t capacity = 0;
+    for (uint32_t i = 1; i < core->shelf_count; i++) {
+        capacity += is_takeable(core, core->shelves[i]) ? core->shelves[i]->cached.count : 0;
+    }
+    *victims = malloc(((size_t)capacity + 1) * sizeof **victims);
+    *count = 0;
+    if (*victims == NULL) {
+        return UF_ERROR_HOST_MEMORY;
+    }
+    const uf_block *blocks = core->blocks.items;
+    for (uint32_t i = 1; i < core->shelf_count; i++) {
+        if (!is_takeable(core, core->shelves[i])) {
+            continue;
+        }
+        const uf_freeset *cached = &core->shelves[i]->cached;
+        uint32_t index =
+            uf__freeset_at_least(cached, blocks, core->paging->bytes_of[UF_PAGE_SMALL], 0);
+        for (; index != UF_NO_BLOCK; index = uf__freeset_after(cached, blocks, index)) {
+            uf_stretch whole = uf__hole_granules(core, &blocks[index]);
+            if (whole.from < whole.to) {
+                (*victims)[(*count)++] = (victim){blocks[index].age_base, index};
+            }
+        }
+    }
+    qsort(*victims, *count, sizeof **victims, compare_victims);
+    return UF_OK;
+}
+
+/* The last run of pages of one size in *within, at most `count` of them; false if none. *within
+ * shrinks to what was not looked at. */
+static bool last_run(const uf_core *core, uf_stretch *within, uf_page_size size, uint64_t count,
+                     uf_stretch *run)
+{
+    const uf_region *region = &core->regions[within->region];
+    uint64_t granule = region->page_bytes;
+    uint64_t known_to = region->addr + (uint64_t)region->page_capacity * granule;
+    uint64_t at = within->to < known_to ? within->to : known_to;
+    run->to = 0;
+    while (at > within->from && count > 0) {
+        uint32_t page = uf__page_at(core, within->region, at - granule);
+        bool is_wanted = page != UF_NO_PAGE && core->paging->pages[page].size == size &&
+                         core->paging->pages[page].shadow_count < UINT8_MAX;
+        if (!is_wanted && run->to != 0) {
+            break;
+        }
+        uint64_t before = page == UF_NO_PAGE ? at - granule : core->paging->pages[page].addr;
+        if (is_wanted) {
+            *run = (uf_stretch){within->region, before, run->to != 0 ? run->to : at};
+            count--;
+        }
+        at = before;
+    }
+    within->to = at;
+    return run->to != 0;
+}
+
+/* How pages may be taken that work on the hole's stream may still use. */
+typedef enum uf_take_mode {
+    UF_TAKE_IDLE,  /* not at all */
+    UF_TAKE_ALIAS, /* within the stream they are for, leaving a shadow */
+    UF_TAKE_WAIT   /* after waiting for the work */
+} uf_take_mode;
+
+/* Takes up to `count` pages of one size from a hole. */
+static uf_status take_from(uf_core *core, uint32_t index, uf_page_size size, uint64_t count,
+                           bool is_idle)
+{
+    uf_stretch within = uf__hole_granules(core, &core->blocks.items[index]), run;
+    uint32_t had = core->paging->loose_count[size];
+    uf_status status = UF_OK;
+    while (status == UF_OK && core->paging->loose_count[size] - had < count &&
+           core->blocks.items[index].life == UF_LIFE_FREE &&
+           last_run(core, &within, size, count - (core->paging->loose_count[size] - had), &run)) {
+        status = is_idle ? uf__pages_unmap(core, &run) : uf__shadow_cast(core, index, &run);
+        uf_block *hole = &core->blocks.items[index];
+        if (is_idle && status == UF_OK && hole->requested_bytes > run.from) {
+            hole->requested_bytes = run.from > hole->addr ? run.from : hole->addr;
+        }
+    }
+    return status;
+}
+
+/* Takes up to `count` pages of one size from holes for a stream; *taken receives how many. */
+static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page_size size,
+                      uint64_t count, uint64_t *taken)
+{
+    uint32_t had = core->paging->loose_count[size], victim_count;
+    victim *victims;
+    uf_status status = list_victims(core, &victims, &victim_count);
+    if (status != UF_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < victim_count && status == UF_OK; i++) {
+        uint64_t done = core->paging->loose_count[size] - had;
+        if (done == count) {
+            break;
+        }
+        const uf_block *hole = &core->blocks.items[victims[i].block];
+        uint32_t its_stream = core->shelves[hole->shelf]->stream;
+        bool is_idle = uf__epoch_is_done(core, its_stream, hole->age_base);
+        bool is_ours = mode == UF_TAKE_ALIAS && its_stream == stream;
+        if (!is_idle && mode == UF_TAKE_WAIT && core->redirection_count == 0) {
+            status = uf__epoch_wait(core, its_stream, hole->age_base);
+            is_idle = status == UF_OK;
+        }
+        if (is_idle || is_ours) {
+            status = take_from(core, victims[i].block, size, count - done, is_idle);
+        }
+    }
+    *taken = core->paging->loose_count[size] - had;
+    free(victims);
+    return status;
+}
+
+static uint64_t room_bytes(const uf_core *core)
+{
+    if (core->limit_bytes == UF_UNLIMITED) {
+        return UINT64_MAX;
+    }
+    return core->total_bytes < core->limit_bytes ? core->limit_bytes - core->total_bytes : 0;
+}
+
+/* Creates one page if there is room; *is_made tells. */
+static uf_status grow(uf_core *core, uf_page_size size, bool *is_refused, bool *is_made)
+{
+    *is_made = false;
+    if (*is_refused || room_bytes(core) < core->paging->bytes_of[size]) {
+        return UF_OK;
+    }
+    uf_status status = uf__page_create(core, size);
+    *is_made = status == UF_OK;
+    *is_refused = status == UF_ERROR_OUT_OF_MEMORY;
+    return *is_refused ? UF_OK : status;
+}
+
+/* Small pages of as many bytes as a large one are given back to the driver, so that a large one can
+ * be made in their place. *is_made tells whether there were enough. */
+static uf_status change_small(uf_core *core, uint32_t stream, bool *is_made)
+{
+    const uint64_t *bytes_of = core->paging->bytes_of;
+    uint64_t room = room_bytes(core), taken = 0;
+    uint64_t missing_bytes = bytes_of[UF_PAGE_LARGE] - room + bytes_of[UF_PAGE_SMALL] - 1;
+    uint64_t count = missing_bytes / bytes_of[UF_PAGE_SMALL];
+    uf_status status = take(core, stream, UF_TAKE_IDLE, UF_PAGE_SMALL, count, &taken);
+    *is_made = taken == count;
+    for (uint64_t i = 0; i < count && status == UF_OK && *is_made; i++) {
+        status = uf__page_destroy(core, UF_PAGE_SMALL);
+    }
+    return status;
+}
+
+static uf_status take_large(uf_core *core, uint32_t stream, uint64_t count, bool *is_refused)
+{
+    uf_paging *paging = core->paging;
+    uf_status status = UF_OK;
+    bool is_made = true;
+    while (status == UF_OK && is_made && paging->loose_count[UF_PAGE_LARGE] < count) {
+        status = grow(core, UF_PAGE_LARGE, is_refused, &is_made);
+        if (status != UF_OK || is_made) {
+            continue;
+        }
+        uint64_t taken, wanted = count - paging->loose_count[UF_PAGE_LARGE];
+        status = take(core, stream, UF_TAKE_ALIAS, UF_PAGE_LARGE, wanted, &taken);
+        is_made = taken != 0;
+        if (status == UF_OK && !is_made && !*is_refused &&
+            room_bytes(core) < paging->bytes_of[UF_PAGE_LARGE]) {
+            status = change_small(core, stream, &is_made);
+        }
+    }
+    return status;
+}
+
+/* A large page is given back to the driver, so that small ones can be made in its place. *is_made
+ * tells whether there was one. */
+static uf_status change_large(uf_core *core, uint32_t stream, uf_take_mode mode,
+                              uint64_t large_count, bool *is_made)
+{
+    uint64_t taken = 0;
+    uf_status status = UF_OK;
+    if (core->paging->loose_count[UF_PAGE_LARGE] <= large_count) {
+        status = take(core, stream, mode, UF_PAGE_LARGE, 1, &taken);
+    }
+    *is_made = status == UF_OK && core->paging->loose_count[UF_PAGE_LARGE] > large_count;
+    return *is_made ? uf__page_destroy(core, UF_PAGE_LARGE) : status;
+}
+
+static uf_status take_small(uf_core *core, uint32_t stream, uint64_t large_count, uint64_t count,
+                            bool *is_refused)
+{
+    uf_paging *paging = core->paging;
+    uf_status status = UF_OK;
+    while (status == UF_OK && paging->loose_count[UF_PAGE_SMALL] < count) {
+        uint64_t wanted = count - paging->loose_count[UF_PAGE_SMALL], taken = 0;
+        bool is_made;
+        status = grow(core, UF_PAGE_SMALL, is_refused, &is_made);
+        if (status == UF_OK && !is_made) {
+            status = take(core, stream, UF_TAKE_ALIAS, UF_PAGE_SMALL, wanted, &taken);
+            is_made = taken != 0;
+        }
+        const uf_take_mode modes[2] = {UF_TAKE_IDLE, UF_TAKE_WAIT};
+        for (int i = 0; i < 2 && status == UF_OK && !is_made; i++) {
+            status = take(core, stream, modes[i], UF_PAGE_SMALL, wanted, &taken);
+            is_made = taken != 0;
+            if (status == UF_OK && !is_made) {
+                status = change_large(core, stream, modes[i], large_count, &is_made);
+                *is_refused = *is_refused && !is_made;
+            }
+        }
+        if (status == UF_OK && !is_made) {
+            return UF_ERROR_OUT_OF_MEMORY;
+        }
+    }
+    return status;
+}
+
+uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count,
+                         uint64_t small_count)
+{
+    uf_paging *paging = core->paging;
+    uint64_t per_large = paging->bytes_of[UF_PAGE_LARGE] / paging->bytes_of[UF_PAGE_SMALL];
+    bool is_refused = false;
+    uf_status status = take_large(core, stream, large_count, &is_refused);
+    if (status == UF_OK && paging->loose_count[UF_PAGE_LARGE] < large_count) {
+        uint64_t missing = large_count - paging->loose_count[UF_PAGE_LARGE];
+        small_count += missing * per_large;
+        large_count -= missing;
+    }
+    return status == UF_OK ? take_small(core, stream, large_count, small_count, &is_refused)
+                           : status;
+}
+
+uf_status uf__take_undo(uf_core *core)
+{
+    uf_status status = UF_OK;
+    for (int size = 0; size < UF_PAGE_SIZE_COUNT; size++) {
+        while (core->paging->loose_count[size] != 0 && status == UF_OK) {
+            status = uf__page_destroy(core, (uf_page_size)size);
+        }
+    }
+    return status == UF_ERROR_BUSY ? UF_OK : status; /* a capture: they stay loose */
+}
