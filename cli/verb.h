@@ -19,6 +19,7 @@ cli_verb_run cli_check;
 cli_verb_run cli_convert;
 cli_verb_run cli_doctor;
 cli_verb_run cli_explain;
+cli_verb_run cli_plan;
 cli_verb_run cli_replay;
 cli_verb_run cli_tune;
 

@@ -360,6 +360,10 @@ static uf_status read_token(const parser *parse, char *word, uf_plan_block *bloc
         token.kind = word[0] == '+' ? UF_PLAN_IN : UF_PLAN_OUT;
         status = find_module(parse, word + 1, strlen(word + 1), &token.first);
         break;
+    case 'e':
+        token.kind = UF_PLAN_EMPTY;
+        status = word[1] == '\0' ? UF_OK : bad(parse, "no token:", word);
+        break;
     case '=':
         status = read_cast(parse, word + 1, &token);
         break;
@@ -519,6 +523,7 @@ static uf_status read_decoder(parser *parse)
     return status;
 }
 
+/* NAME, or NAME inert */
 static uf_status read_option(parser *parse)
 {
     char word[WORD_CAPACITY];
@@ -527,7 +532,9 @@ static uf_status read_option(parser *parse)
     if (option == UF_PLAN_OPTION_COUNT) {
         return bad(parse, "no option:", word);
     }
-    parse->model->has_option[option] = true;
+    bool is_inert = next_word(parse, word) && strcmp(word, "inert") == 0;
+    parse->model->has_option[option] = !is_inert;
+    parse->model->is_inert[option] = is_inert;
     return UF_OK;
 }
 

@@ -75,6 +75,7 @@ typedef enum uf_plan_token_kind {
     UF_PLAN_TAKE,  /* export number second of the block name first */
     UF_PLAN_IN,    /* module: requested (with offload) */
     UF_PLAN_OUT,   /* module: given back (with offload) */
+    UF_PLAN_EMPTY, /* empty_cache */
     UF_PLAN_CAST   /* module first becomes module second, tensor by tensor */
 } uf_plan_token_kind;
 
@@ -119,6 +120,7 @@ typedef struct uf_plan_model {
     uint32_t recorded_min_side, recorded_max_side, recorded_max_batch;
     uint64_t recorded_min_pixels, recorded_max_pixels;
     bool has_option[UF_PLAN_OPTION_COUNT];
+    bool is_inert[UF_PLAN_OPTION_COUNT]; /* the pipeline takes the option and does nothing */
     uint32_t choice_count;
     uint8_t choices[UF_PLAN_CHOICES_MAX], choice_options[UF_PLAN_CHOICES_MAX];
     bool has_decoder;

@@ -173,7 +173,6 @@ static uf_status module_in(layout *lay, uint32_t wanted)
         if (live->ids == NULL) {
             return no_memory(lay);
         }
-        lay->stream->weights_bytes += times(module->bytes, lay->weights_scale);
     }
     for (uint32_t i = 0; i < module->size_count; i++) {
         if (!weight_request(lay, times(module->sizes[i], lay->weights_scale), &live->ids[i])) {
@@ -184,6 +183,7 @@ static uf_status module_in(layout *lay, uint32_t wanted)
     return UF_OK;
 }
 
+/* A pipeline that moves a module off the card empties the cache then. */
 static uf_status module_out(layout *lay, uint32_t wanted)
 {
     id_list *live = &lay->modules[module_to_load(lay, wanted)];
@@ -193,7 +193,7 @@ static uf_status module_out(layout *lay, uint32_t wanted)
         }
     }
     live->count = 0;
-    return UF_OK;
+    return add_op(lay, UF_OP_EMPTY, 0) ? UF_OK : no_memory(lay);
 }
 
 /* Tensor by tensor: the new one is requested before the old one goes. */
@@ -294,6 +294,8 @@ static uf_status run_token(layout *lay, block_run *run, const uf_plan_token *tok
         return is_offloaded ? module_in(lay, token->first) : UF_OK;
     case UF_PLAN_OUT:
         return is_offloaded ? module_out(lay, token->first) : UF_OK;
+    case UF_PLAN_EMPTY:
+        return add_op(lay, UF_OP_EMPTY, 0) ? UF_OK : no_memory(lay);
     default:
         return module_cast(lay, token->first, token->second);
     }
@@ -520,14 +522,13 @@ static uf_status run_steps(layout *lay)
     for (uint32_t i = 0; i < model->step_count && status == UF_OK; i++) {
         uint32_t name = model->step_blocks[i];
         lay->phase = model->step_phases[i];
-        /* What was there when the phase began counts, too. */
+        status = name == decoder ? run_decoder(lay, name)
+                                 : run_block(lay, name, &lay->job->shape, lay->block_scale);
         uf_plan_phase *phase = &lay->stream->phases[lay->phase];
-        if (lay->live_bytes > phase->peak_bytes) {
+        if (phase->peak_bytes == 0) { /* nothing was requested: what was there stayed */
             phase->peak_bytes = lay->live_bytes;
             phase->weights_bytes = lay->weights_bytes;
         }
-        status = name == decoder ? run_decoder(lay, name)
-                                 : run_block(lay, name, &lay->job->shape, lay->block_scale);
     }
     return status;
 }
@@ -542,6 +543,7 @@ static void set_scales(layout *lay)
                        (dtype == UF_PLAN_DTYPE_BF16 && strcmp(model->dtype, "bf16") == 0);
     double bytes = dtype == UF_PLAN_DTYPE_FP32 ? 4.0 : 2.0;
     lay->is_cast = is_recorded;
+    lay->stream->is_scaled = !is_recorded;
     lay->block_scale = is_recorded ? 1.0 : bytes / 2.0;
     lay->weights_scale = lay->block_scale * ratio;
     lay->decoder_scale = is_recorded || model->decoder_element_bytes == 0
@@ -559,6 +561,10 @@ uf_status uf__plan_stream_build(const uf_plan_model *model, const uf_plan_job *j
         lay.options |= is_on ? UINT32_C(1) << option : 0;
     }
     set_scales(&lay);
+    for (uint32_t i = 0; i < model->module_count; i++) {
+        stream->weights_bytes +=
+            model->modules[i].is_resident ? times(model->modules[i].bytes, lay.weights_scale) : 0;
+    }
     uf_status status = run_steps(&lay);
     for (uint32_t i = 0; i < model->phase_count; i++) {
         if (stream->phases[i].peak_bytes > stream->peak_bytes) {

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * unfrag plan MODEL: finds or fits the model, asks, reports. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "advise/plan_fit.h"
+#include "base/error.h"
+#include "input.h"
+#include "nearest.h"
+#include "plan_report.h"
+#include "verb.h"
+
+#define MODEL_SUFFIX ".model.xz"
+enum { MODELS_MAX = 64, NAMES_CAPACITY = 512 };
+
+static bool has_model_suffix(const char *name)
+{
+    size_t length = strlen(name), suffix = strlen(MODEL_SUFFIX);
+    return length > suffix && strcmp(name + length - suffix, MODEL_SUFFIX) == 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the models in a folder, sorted; each is owned. */
+static size_t list_models(const char *folder, char *names[MODELS_MAX])
+{
+    size_t count = 0;
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry = dir == NULL ? NULL : readdir(dir);
+         entry != NULL && count < MODELS_MAX; entry = readdir(dir)) {
+        if (has_model_suffix(entry->d_name)) {
+            names[count] = strndup(entry->d_name, strlen(entry->d_name) - strlen(MODEL_SUFFIX));
+            count += names[count] != NULL ? 1 : 0;
+        }
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    qsort(names, count, sizeof *names, by_name);
+    return count;
+}
+
+static uf_status no_model(const char *folder, const char *name, uf_error *error)
+{
+    char *names[MODELS_MAX];
+    char list[NAMES_CAPACITY] = "";
+    size_t count = list_models(folder, names), length = 0;
+    for (size_t i = 0; i < count && length < sizeof list; i++) {
+        int written = snprintf(list + length, sizeof list - length, " %s", names[i]);
+        length += written > 0 ? (size_t)written : 0;
+    }
+    const char *near = cli_nearest(name, (const char *const *)names, count);
+    uf_status status = uf__error_set(
+        error, UF_ERROR_NOT_FOUND,
+        "there is no model '%s'%s%s%s; there are:%s; any other from recordings of it (--from)",
+        name, near != NULL ? ", did you mean '" : "", near != NULL ? near : "",
+        near != NULL ? "'?" : "", list);
+    for (size_t i = 0; i < count; i++) {
+        free(names[i]);
+    }
+    return status;
+}
+
+/* A name that comes with unfrag, else a file. */
+static uf_status find_model(const char *name, uf_plan_model **model, uf_error *error)
+{
+    char *folder = NULL, *path = NULL;
+    bool is_file = strchr(name, '/') != NULL || strstr(name, ".model") != NULL;
+    if (is_file) {
+        return uf__plan_model_read(name, model, error);
+    }
+    uf_status status = cli_input_folder(&folder, error);
+    if (status != UF_OK) {
+        return status;
+    }
+    if (asprintf(&path, "%s/models/%s" MODEL_SUFFIX, folder, name) < 0) {
+        path = NULL;
+        status = uf__error_set(error, UF_ERROR_HOST_MEMORY, "no host memory for a file name");
+    } else {
+        FILE *file = fopen(path, "r");
+        if (file == NULL) {
+            (void)snprintf(path, strlen(path) + 1, "%s/models", folder);
+            status = no_model(path, name, error);
+        } else {
+            fclose(file);
+            status = uf__plan_model_read(path, model, error);
+        }
+    }
+    free(path);
+    free(folder);
+    return status;
+}
+
+typedef struct fitting {
+    cli_input inputs[PLAN_FROM_MAX];
+    uf_trace *traces[PLAN_FROM_MAX];
+    uf_program *programs[PLAN_FROM_MAX];
+    uf_plan_sample samples[PLAN_FROM_MAX];
+} fitting;
+
+static uf_status open_samples(const plan_options *options, fitting *fit, uf_error *error)
+{
+    uf_status status = UF_OK;
+    for (uint32_t i = 0; i < options->from_count && status == UF_OK; i++) {
+        const plan_from *from = &options->from[i];
+        const uf_program_options how = {.struct_size_bytes = sizeof how, .num_alloc_retries = -1};
+        status = cli_input_find(from->input, &fit->inputs[i], error);
+        if (status == UF_OK) {
+            status = cli_input_read(&fit->inputs[i], true, &fit->traces[i], error);
+        }
+        if (status == UF_OK) {
+            status = uf_program_create(fit->traces[i], &how, &fit->programs[i], error);
+        }
+        fit->samples[i] = (uf_plan_sample){.program = fit->programs[i],
+                                           .name = from->input,
+                                           .shape = from->shape,
+                                           .options = from->options};
+    }
+    return status;
+}
+
+static void close_samples(const plan_options *options, fitting *fit)
+{
+    for (uint32_t i = 0; i < options->from_count; i++) {
+        uf_program_destroy(fit->programs[i]);
+        uf_trace_destroy(fit->traces[i]);
+        cli_input_fini(&fit->inputs[i]);
+    }
+}
+
+static uf_status write_output(const char *path, const char *text, size_t length, uf_error *error)
+{
+    FILE *file = fopen(path, "w");
+    bool is_good = file != NULL && fwrite(text, 1, length, file) == length;
+    if (file != NULL && fclose(file) != 0) {
+        is_good = false;
+    }
+    return is_good ? UF_OK : uf__error_set(error, UF_ERROR_IO, "%s: %s", path, strerror(errno));
+}
+
+static void tell_fit(const plan_options *options, const uf_plan_fit_report *report)
+{
+    fprintf(stderr,
+            "fitted %u recordings: %u kinds of runs, %u formulas; %llu requests to the byte, %llu "
+            "within %.2f %%\n",
+            options->from_count, report->family_count, report->formula_count,
+            (unsigned long long)report->exact_count, (unsigned long long)report->loose_count,
+            100.0 * report->worst_error);
+}
+
+static uf_status fit_model(const plan_options *options, uf_plan_model **model, uf_error *error)
+{
+    fitting *fit = calloc(1, sizeof *fit);
+    if (fit == NULL) {
+        return uf__error_set(error, UF_ERROR_HOST_MEMORY, "no host memory for recordings");
+    }
+    char *text = NULL;
+    size_t length = 0;
+    uf_plan_fit_report report;
+    uf_status status = open_samples(options, fit, error);
+    if (status == UF_OK) {
+        status = uf__plan_fit(fit->samples, options->from_count, options->name, options->multiple,
+                              &text, &length, &report, error);
+    }
+    if (status == UF_OK) {
+        tell_fit(options, &report);
+        status = uf__plan_model_parse(text, length, model, error);
+    }
+    if (status == UF_OK && options->output != NULL) {
+        status = write_output(options->output, text, length, error);
+    }
+    free(text);
+    close_samples(options, fit);
+    free(fit);
+    return status;
+}
+
+static cli_exit answer_size(const plan_options *options, const uf_plan_model *model)
+{
+    uf_error error = {0};
+    uf_plan_answer answer;
+    uf_status status = uf__plan(model, &options->question, &answer, &error);
+    if (status != UF_OK) {
+        return cli_fail("plan", &error);
+    }
+    bool is_printed = options->is_json ? plan_report_json(options, model, &answer)
+                                       : plan_report_text(options, model, &answer);
+    return !is_printed                                         ? CLI_EXIT_ENVIRONMENT
+           : options->question.card_bytes != 0 && !answer.fits ? CLI_EXIT_NO
+                                                               : CLI_EXIT_DONE;
+}
+
+/* Columns: the options asked for, then with those of the VAE, then with offload too. */
+static void choose_columns(const plan_options *options, const uf_plan_model *model,
+                           plan_table *table)
+{
+    static const uint32_t more[PLAN_COLUMNS] = {
+        0, 1u << UF_PLAN_VAE_SLICING | 1u << UF_PLAN_VAE_TILING,
+        1u << UF_PLAN_VAE_SLICING | 1u << UF_PLAN_VAE_TILING | 1u << UF_PLAN_OFFLOAD};
+    for (uint32_t i = 0; i < PLAN_COLUMNS; i++) {
+        uint32_t set = options->question.job.options;
+        for (uint32_t option = 0; option < UF_PLAN_OPTION_COUNT; option++) {
+            set |= model->has_option[option] ? more[i] & (1u << option) : 0;
+        }
+        if (table->column_count == 0 || table->options[table->column_count - 1] != set) {
+            table->options[table->column_count++] = set;
+        }
+    }
+}
+
+static cli_exit answer_table(const plan_options *options, const uf_plan_model *model)
+{
+    uf_error error = {0};
+    plan_table table = {0};
+    uf_plan_shape sizes[UF_PLAN_SIZES_MAX];
+    table.row_count = uf__plan_usual_sizes(model, sizes);
+    choose_columns(options, model, &table);
+    for (uint32_t row = 0; row < table.row_count; row++) {
+        table.rows[row].shape = sizes[row];
+        for (uint32_t column = 0; column < table.column_count; column++) {
+            uf_plan_question question = options->question;
+            question.job.shape = sizes[row];
+            question.job.options = table.options[column];
+            uf_status status = uf__plan_largest_batch(model, &question,
+                                                      &table.rows[row].batches[column], &error);
+            if (status != UF_OK && status != UF_ERROR_UNSUPPORTED) {
+                return cli_fail("plan", &error);
+            }
+        }
+    }
+    bool is_printed = options->is_json ? plan_report_table_json(options, model, &table)
+                                       : plan_report_table_text(options, model, &table);
+    return is_printed ? CLI_EXIT_DONE : CLI_EXIT_ENVIRONMENT;
+}
+
+cli_exit cli_plan(int argc, char **argv)
+{
+    plan_options options;
+    cli_exit code = plan_options_parse(argc, argv, &options);
+    if (code != CLI_EXIT_DONE) {
+        return code;
+    }
+    uf_error error = {0};
+    uf_plan_model *model = NULL;
+    uf_status status = options.model != NULL ? find_model(options.model, &model, &error)
+                                             : fit_model(&options, &model, &error);
+    if (status != UF_OK) {
+        return cli_fail("plan", &error);
+    }
+    if (options.has_size) {
+        code = answer_size(&options, model);
+    } else if (options.question.card_bytes != 0) {
+        code = answer_table(&options, model);
+    }
+    uf__plan_model_destroy(model);
+    return code;
+}
