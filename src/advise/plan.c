@@ -21,6 +21,9 @@ static bool is_on(uint32_t options, uint32_t option)
 uint32_t uf__plan_batch_limit(const uf_plan_model *model)
 {
     uint32_t twice = 2 * model->recorded_max_batch;
+    if (model->recorded_max_batch == 1) {
+        return 1;
+    }
     return twice > UF_PLAN_BATCH_MAX ? twice : UF_PLAN_BATCH_MAX;
 }
 

@@ -16,7 +16,8 @@
 #define UF_PLAN_MARGIN 0.01
 #define UF_PLAN_MARGIN_BEYOND 0.02
 
-/* The largest batch that is answered, for models recorded with less than half of it. */
+/* The largest batch that is answered, for models recorded with several images but less than half of
+ * it; a model that was recorded with one image only answers for one. */
 #define UF_PLAN_BATCH_MAX 8
 
 typedef struct uf_plan_question {

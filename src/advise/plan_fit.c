@@ -26,8 +26,8 @@ typedef enum mark { MARK_ALLOC, MARK_FREE } mark;
 
 /* The run is shown in parts: each goes up from the level between images or stages and comes back. */
 enum { PARTS_MAX = 12 };
-#define PART_LOW 0.05  /* share of the way from the base to the peak: a part ends below it ... */
-#define PART_HIGH 0.20 /* ... after having been above this */
+#define PART_LOW 0.01  /* share of the way from the base to the peak: a part ends below it ... */
+#define PART_HIGH 0.03 /* ... after having been above this */
 
 /* One token: for a request its size, for what is given back the token of its request. */
 typedef struct token {
@@ -573,6 +573,19 @@ static uf_status check_samples(const uf_plan_sample *samples, uint32_t count, uf
     if (count < 2 || count > SAMPLES_MAX) {
         return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
                              "a model takes 2 to %d recordings, not %" PRIu32, SAMPLES_MAX, count);
+    }
+    uint32_t some_batch = 0;
+    bool is_batch_varied = false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t batch = samples[i].shape.batch;
+        is_batch_varied = is_batch_varied || (batch > 1 && some_batch != 0 && batch != some_batch);
+        some_batch = batch > 1 ? batch : some_batch;
+    }
+    if (some_batch != 0 && !is_batch_varied) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "every recording of several images has a batch of %" PRIu32 ": how "
+                             "memory grows with the batch needs another one, such as %" PRIu32,
+                             some_batch, some_batch == 2 ? 4 : 2);
     }
     bool is_varied = false;
     for (uint32_t i = 1; i < count; i++) {

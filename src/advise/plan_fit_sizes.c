@@ -8,6 +8,9 @@
 
 __extension__ typedef __int128 wide;
 
+/* A term must do so much better than one before it. */
+#define ERROR_SLACK 1e-3
+
 enum { TERM_M0 = 2 * UF_PLAN_BASE_COUNT, SLOPE_UNIT = 64 };
 
 static wide absolute(wide value)
@@ -34,13 +37,15 @@ static bool reduce(wide numerator, wide denominator, int64_t *top, int64_t *bott
     return true;
 }
 
-/* Terms by the batch come first: a program that is recorded with one image only is taken to need as
- * much for each image. */
+/* What does not depend on the size is taken not to depend on the batch, and what does to grow with
+ * it, unless the recordings show otherwise. */
 static uint32_t term_at(uint32_t index)
 {
-    return index < UF_PLAN_BASE_COUNT       ? 2 * index + 1
-           : index < 2 * UF_PLAN_BASE_COUNT ? 2 * (index - UF_PLAN_BASE_COUNT)
-                                            : index;
+    return index == 0                        ? 0
+           : index < UF_PLAN_BASE_COUNT      ? 2 * index + 1
+           : index == UF_PLAN_BASE_COUNT     ? 1
+           : index < 2 * UF_PLAN_BASE_COUNT  ? 2 * (index - UF_PLAN_BASE_COUNT)
+                                             : index;
 }
 
 static bool is_usable(uint32_t term, bool is_work)
@@ -100,12 +105,28 @@ static bool is_exact(const uf_plan_formula *formula, const uf_plan_terms *terms,
     return true;
 }
 
-/* Needs a third recording to be more than a line through two points. */
+/* A line goes through any two points: that proves nothing. */
+static bool has_three_shapes(const uf_plan_terms *terms, uint32_t count)
+{
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_new = true;
+        for (uint32_t j = 0; j < i; j++) {
+            is_new = is_new && memcmp(terms[i].values, terms[j].values, sizeof terms[i].values) != 0;
+        }
+        distinct += is_new ? 1 : 0;
+    }
+    return distinct >= 3;
+}
+
 static bool fit_double(const uf_plan_terms *terms, const uint64_t *sizes, uint32_t count,
                        bool is_work, uf_plan_formula *best)
 {
     bool is_found = false;
     int64_t best_rank = INT64_MAX;
+    if (!has_three_shapes(terms, count)) {
+        return false;
+    }
     for (uint32_t index = 0; index < 2 * UF_PLAN_TERM_COUNT; index++) {
         uint32_t term = term_at(index % UF_PLAN_TERM_COUNT);
         uf_plan_formula formula = {
@@ -190,7 +211,7 @@ static void fit_loose(const uf_plan_terms *terms, const uint64_t *sizes, uint32_
         uf_plan_formula formula;
         if (is_usable(term, is_work) && fit_line(terms, sizes, count, term, &formula)) {
             double error = error_of(&formula, terms, sizes, count);
-            if (error < fitted->error) {
+            if (error < fitted->error * (1.0 - ERROR_SLACK) - ERROR_SLACK) {
                 fitted->formula = formula;
                 fitted->error = error;
             }
