@@ -3,12 +3,14 @@
  * unfrag plan MODEL: finds or fits the model, asks, reports. */
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "advise/plan_fit.h"
 #include "base/error.h"
+#include "base/size.h"
 #include "input.h"
 #include "nearest.h"
 #include "plan_report.h"
@@ -147,12 +149,12 @@ static uf_status write_output(const char *path, const char *text, size_t length,
 
 static void tell_fit(const plan_options *options, const uf_plan_fit_report *report)
 {
+    char worst[UF_SIZE_TEXT_CAPACITY];
     fprintf(stderr,
-            "fitted %u recordings: %u kinds of runs, %u formulas; %llu requests to the byte, %llu "
-            "within %.2f %%\n",
-            options->from_count, report->family_count, report->formula_count,
-            (unsigned long long)report->exact_count, (unsigned long long)report->loose_count,
-            100.0 * report->worst_error);
+            "fitted %" PRIu32 " recordings: %" PRIu32 " kinds of runs, %" PRIu32 " formulas; %" PRIu64
+            " requests to the byte, %" PRIu64 " to within %s\n",
+            options->from_count, report->family_count, report->formula_count, report->exact_count,
+            report->loose_count, uf__size_format(worst, sizeof worst, report->worst_bytes));
 }
 
 static uf_status fit_model(const plan_options *options, uf_plan_model **model, uf_error *error)

@@ -255,8 +255,8 @@ static uf_status write_sized(fit *of, uint32_t family, uint64_t at, int64_t whic
     of->report->token_count++;
     of->report->exact_count += fitted.is_exact ? 1 : 0;
     of->report->loose_count += fitted.is_exact ? 0 : 1;
-    if (fitted.error > of->report->worst_error) {
-        of->report->worst_error = fitted.error;
+    if (fitted.error_bytes > of->report->worst_bytes) {
+        of->report->worst_bytes = fitted.error_bytes;
     }
     return status;
 }

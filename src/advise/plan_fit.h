@@ -21,7 +21,7 @@ typedef struct uf_plan_fit_report {
     uint32_t formula_count; /* different ones */
     uint64_t token_count;
     uint64_t exact_count, loose_count; /* sizes that follow a formula to the byte, and nearly */
-    double worst_error;                /* of the latter, as a share */
+    uint64_t worst_bytes;              /* the largest difference among the latter */
 } uf_plan_fit_report;
 
 /* Fits. name: the model's. multiple: what width and height are multiples of. *text: the model file,
@@ -37,6 +37,7 @@ typedef struct uf_plan_fitted {
     uf_plan_formula formula;
     bool is_exact;
     double error; /* the largest, as a share of the size */
+    uint64_t error_bytes;
 } uf_plan_fitted;
 
 /* The simplest formula: a multiple of one term, or of one term and a constant, that gives every size

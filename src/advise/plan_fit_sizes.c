@@ -227,5 +227,10 @@ void uf__plan_fit_sizes(const uf_plan_terms *terms, const uint64_t *sizes, uint3
                        fit_double(terms, sizes, count, is_work, &fitted->formula);
     if (!fitted->is_exact) {
         fit_loose(terms, sizes, count, is_work, fitted);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t value = uf__plan_formula_value(&fitted->formula, &terms[i]);
+            uint64_t off = value > sizes[i] ? value - sizes[i] : sizes[i] - value;
+            fitted->error_bytes = off > fitted->error_bytes ? off : fitted->error_bytes;
+        }
     }
 }
