@@ -151,8 +151,8 @@ static void tell_fit(const plan_options *options, const uf_plan_fit_report *repo
 {
     char worst[UF_SIZE_TEXT_CAPACITY];
     fprintf(stderr,
-            "fitted %" PRIu32 " recordings: %" PRIu32 " kinds of runs, %" PRIu32 " formulas; %" PRIu64
-            " requests to the byte, %" PRIu64 " to within %s\n",
+            "fitted %" PRIu32 " recordings: %" PRIu32 " kinds of runs, %" PRIu32
+            " formulas; %" PRIu64 " requests to the byte, %" PRIu64 " to within %s\n",
             options->from_count, report->family_count, report->formula_count, report->exact_count,
             report->loose_count, uf__size_format(worst, sizeof worst, report->worst_bytes));
 }
@@ -230,8 +230,8 @@ static cli_exit answer_table(const plan_options *options, const uf_plan_model *m
             uf_plan_question question = options->question;
             question.job.shape = sizes[row];
             question.job.options = table.options[column];
-            uf_status status = uf__plan_largest_batch(model, &question,
-                                                      &table.rows[row].batches[column], &error);
+            uf_status status =
+                uf__plan_largest_batch(model, &question, &table.rows[row].batches[column], &error);
             if (status != UF_OK && status != UF_ERROR_UNSUPPORTED) {
                 return cli_fail("plan", &error);
             }

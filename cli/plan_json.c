@@ -76,8 +76,7 @@ static void write_effects(cli_json *json, const uf_plan_answer *answer)
         cli_json_object_begin(json, NULL);
         cli_json_string(json, "option", uf__plan_option_name((uf_plan_option)i));
         cli_json_bool(json, "is_on", effect->is_asked);
-        write_figure(json, effect->is_asked ? "without" : "with", effect->is_there,
-                     &effect->other);
+        write_figure(json, effect->is_asked ? "without" : "with", effect->is_there, &effect->other);
         cli_json_object_end(json);
     }
     cli_json_array_end(json);

@@ -41,8 +41,8 @@ static const struct argp_option option_list[] = {
     {"attention-slicing", KEY_ATTENTION_SLICING, NULL, 0, "With enable_attention_slicing()", 1},
     {"vae-slicing", KEY_VAE_SLICING, NULL, 0, "With vae.enable_slicing()", 1},
     {"vae-tiling", KEY_VAE_TILING, NULL, 0, "With vae.enable_tiling()", 1},
-    {"dtype", KEY_DTYPE, "TYPE", 0,
-     "bf16, fp16 or fp32; other than recorded: scaled, not measured", 1},
+    {"dtype", KEY_DTYPE, "TYPE", 0, "bf16, fp16 or fp32; other than recorded: scaled, not measured",
+     1},
     {NULL, 0, NULL, 0, "Where it must run:", 2},
     {"card", KEY_CARD, "SIZE", 0,
      "The card: a size, or a name such as \"RTX 3060\"; without --size: the largest sizes and "
@@ -161,8 +161,9 @@ static void parse_describe(struct argp_state *state, plan_options *options, char
     plan_from *from = &options->from[options->from_count - 1];
     const char *rest = read_size(text, &from->shape);
     if (rest == NULL || (*rest != '\0' && *rest != ',')) {
-        argp_error(state, "--describe begins with WIDTHxHEIGHT, such as 1024x1024,batch=2, not "
-                          "'%s'",
+        argp_error(state,
+                   "--describe begins with WIDTHxHEIGHT, such as 1024x1024,batch=2, not "
+                   "'%s'",
                    text);
         return;
     }
@@ -292,8 +293,8 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_POLICY:
         if (strcmp(text, "unfrag") == 0) {
-            argp_error(state, "--policy unfrag is not in version " UF_VERSION
-                              "; --policy torch is");
+            argp_error(state,
+                       "--policy unfrag is not in version " UF_VERSION "; --policy torch is");
         } else if (strcmp(text, "torch") != 0) {
             argp_error(state, "--policy knows 'torch', not '%s'", text);
         }

@@ -96,8 +96,7 @@ static void print_fit(const plan_options *options, const uf_plan_answer *answer)
         return;
     }
     bool fits = answer->fits;
-    uint64_t distance =
-        (uint64_t)(fits ? answer->margin_bytes : -answer->margin_bytes);
+    uint64_t distance = (uint64_t)(fits ? answer->margin_bytes : -answer->margin_bytes);
     printf("\n%s a card of %s: %s %s.\n", fits ? "It fits" : "It does not fit",
            SIZE(card, options->question.card_bytes), SIZE(margin, distance),
            fits ? "to spare" : "too much");
@@ -116,8 +115,8 @@ static void print_effect(const uf_plan_model *model, const uf_plan_answer *answe
     if (!effect->is_there) {
         return;
     }
-    double change = ((double)other->needed_bytes - (double)now->needed_bytes) /
-                    (double)now->needed_bytes;
+    double change =
+        ((double)other->needed_bytes - (double)now->needed_bytes) / (double)now->needed_bytes;
     double live = ((double)other->peak_bytes - (double)now->peak_bytes) / (double)now->peak_bytes;
     bool is_peak_same = live < NOTHING_SHARE && live > -NOTHING_SHARE;
     bool is_nothing = is_peak_same && change < NOTHING_SHARE && change > -NOTHING_SHARE;

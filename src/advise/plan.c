@@ -101,10 +101,11 @@ uf_status uf__plan_check(const uf_plan_model *model, const uf_plan_job *job, uf_
     uf_status status = check_size(model, shape, error);
     uint32_t limit = uf__plan_batch_limit(model);
     if (status == UF_OK && (shape->batch == 0 || shape->batch > limit)) {
-        status = uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
-                               "a batch of %" PRIu32 " is far outside what %s was recorded at: 1 to "
-                               "%" PRIu32 " are answered (recorded: 1 to %" PRIu32 ")",
-                               shape->batch, model->name, limit, model->recorded_max_batch);
+        status =
+            uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                          "a batch of %" PRIu32 " is far outside what %s was recorded at: 1 to "
+                          "%" PRIu32 " are answered (recorded: 1 to %" PRIu32 ")",
+                          shape->batch, model->name, limit, model->recorded_max_batch);
     }
     return status == UF_OK ? check_options(model, job->options, error) : status;
 }
@@ -127,12 +128,11 @@ static uf_status fill_figure(const uf_plan_model *model, const uf_plan_question 
     uf_replay_result result;
     uf_status status = uf__plan_stream_replay(stream, question->conf, 0, &result, error);
     if (status == UF_OK) {
-        *figure =
-            (uf_plan_figure){.options = question->job.options,
-                             .peak_bytes = stream->peak_bytes,
-                             .reserved_bytes = result.peak_reserved_bytes,
-                             .needed_bytes =
-                                 needed_bytes(model, question, result.peak_reserved_bytes)};
+        *figure = (uf_plan_figure){.options = question->job.options,
+                                   .peak_bytes = stream->peak_bytes,
+                                   .reserved_bytes = result.peak_reserved_bytes,
+                                   .needed_bytes =
+                                       needed_bytes(model, question, result.peak_reserved_bytes)};
     }
     return status;
 }
@@ -161,7 +161,10 @@ static uf_status figure_with(const uf_plan_model *model, const uf_plan_question 
 static uf_status fill_sets(const uf_plan_model *model, const uf_plan_question *question,
                            uf_plan_answer *answer, uf_error *error)
 {
-    uint32_t set_count = UINT32_C(1) << UF_PLAN_OPTION_COUNT;
+    uint32_t set_count = UINT32_C(1) << UF_PLAN_OPTION_COUNT, asked = 0;
+    for (uint32_t i = 0; i < UF_PLAN_OPTION_COUNT; i++) {
+        asked |= model->has_option[i] ? question->job.options & (UINT32_C(1) << i) : 0;
+    }
     for (uint32_t options = 0; options < set_count; options++) {
         bool is_there = true;
         for (uint32_t i = 0; i < UF_PLAN_OPTION_COUNT; i++) {
@@ -176,7 +179,7 @@ static uf_status fill_sets(const uf_plan_model *model, const uf_plan_question *q
         if (status != UF_OK) {
             return status;
         }
-        uint32_t flipped = options ^ question->job.options;
+        uint32_t flipped = options ^ asked;
         if (flipped != 0 && (flipped & (flipped - 1)) == 0) {
             answer->effects[__builtin_ctz(flipped)].is_there = true;
             answer->effects[__builtin_ctz(flipped)].other = figure;
@@ -236,8 +239,7 @@ static uf_status fill_answer(const uf_plan_model *model, const uf_plan_question 
     }
     if (status == UF_OK) {
         answer->fits = answer->asked.needed_bytes <= question->card_bytes;
-        answer->margin_bytes =
-            (int64_t)question->card_bytes - (int64_t)answer->asked.needed_bytes;
+        answer->margin_bytes = (int64_t)question->card_bytes - (int64_t)answer->asked.needed_bytes;
         answer->smallest_card_bytes = smallest_card(answer->asked.needed_bytes);
         status = fill_sets(model, question, answer, error);
     }
@@ -263,6 +265,9 @@ uf_status uf__plan(const uf_plan_model *model, const uf_plan_question *question,
     uf__plan_stream_fini(&stream);
     if (status == UF_OK) {
         *answer = filled;
+    } else if (status == UF_ERROR_UNSUPPORTED && error != NULL) {
+        error->status = UF_ERROR_INVALID_ARGUMENT; /* the question's fault, not the machine's */
+        status = UF_ERROR_INVALID_ARGUMENT;
     }
     return status;
 }

@@ -24,7 +24,8 @@ static const char choices_line[] =
 
 typedef enum mark { MARK_ALLOC, MARK_FREE } mark;
 
-/* The run is shown in parts: each goes up from the level between images or stages and comes back. */
+/* The run is shown in parts: each goes up from the level between images or stages and comes back.
+ */
 enum { PARTS_MAX = 12 };
 #define PART_LOW 0.01  /* share of the way from the base to the peak: a part ends below it ... */
 #define PART_HIGH 0.03 /* ... after having been above this */
@@ -171,7 +172,7 @@ static uf_status find_families(fit *of)
                 one->family = other->family;
             } else if (one->variant == other->variant) {
                 return uf__error_set(
-                    of->error, UF_ERROR_UNSUPPORTED,
+                    of->error, UF_ERROR_BAD_INPUT,
                     "%s and %s are described alike (options, one image or several, padding) but "
                     "differ from request or free number %" PRIu64 " on, workspaces aside: "
                     "record both with the same program, options and number of steps",
@@ -229,8 +230,7 @@ static uint32_t gather(const fit *of, uint32_t family, uint64_t at, int64_t whic
         const token *has = &one->tokens[at];
         if (which < 0 || which < (int64_t)has->work_count) {
             terms[count] = one->terms;
-            sizes[count++] =
-                which < 0 ? has->value : one->works[has->work_first + (uint64_t)which];
+            sizes[count++] = which < 0 ? has->value : one->works[has->work_first + (uint64_t)which];
         }
     }
     return count;
@@ -284,7 +284,8 @@ static bool is_empty_before(const fit *of, uint32_t family, uint64_t at)
     return is_empty;
 }
 
-/* Where requests stand: in which part, as which request of it, as which of those that outlive it. */
+/* Where requests stand: in which part, as which request of it, as which of those that outlive it.
+ */
 typedef struct place {
     uint32_t part, request, export;
 } place;
@@ -399,8 +400,7 @@ static uint64_t family_variants(const fit *of, uint32_t family)
 {
     uint64_t variants = 0;
     for (uint32_t i = 0; i < of->count; i++) {
-        variants |=
-            of->sequences[i].family == family ? UINT64_C(1) << of->sequences[i].variant : 0;
+        variants |= of->sequences[i].family == family ? UINT64_C(1) << of->sequences[i].variant : 0;
     }
     return variants;
 }

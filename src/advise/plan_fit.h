@@ -26,7 +26,7 @@ typedef struct uf_plan_fit_report {
 
 /* Fits. name: the model's. multiple: what width and height are multiples of. *text: the model file,
  * owned by the caller (free). Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (fewer than two recordings,
- * or all of one size and batch); UF_ERROR_UNSUPPORTED (recordings that were described alike request
+ * or all of one size and batch); UF_ERROR_BAD_INPUT (recordings that were described alike request
  * differently: the error names both and where); UF_ERROR_HOST_MEMORY. */
 uf_status uf__plan_fit(const uf_plan_sample *samples, uint32_t sample_count, const char *name,
                        uint32_t multiple, char **text, size_t *length, uf_plan_fit_report *report,
@@ -40,8 +40,8 @@ typedef struct uf_plan_fitted {
     uint64_t error_bytes;
 } uf_plan_fitted;
 
-/* The simplest formula: a multiple of one term, or of one term and a constant, that gives every size
- * to the byte; failing that the term and constant of least error, never below a recorded size.
+/* The simplest formula: a multiple of one term, or of one term and a constant, that gives every
+ * size to the byte; failing that the term and constant of least error, never below a recorded size.
  * is_work: a workspace, whose growth 2^31 elements end. */
 void uf__plan_fit_sizes(const uf_plan_terms *terms, const uint64_t *sizes, uint32_t count,
                         bool is_work, uf_plan_fitted *fitted);

@@ -41,11 +41,11 @@ static bool reduce(wide numerator, wide denominator, int64_t *top, int64_t *bott
  * it, unless the recordings show otherwise. */
 static uint32_t term_at(uint32_t index)
 {
-    return index == 0                        ? 0
-           : index < UF_PLAN_BASE_COUNT      ? 2 * index + 1
-           : index == UF_PLAN_BASE_COUNT     ? 1
-           : index < 2 * UF_PLAN_BASE_COUNT  ? 2 * (index - UF_PLAN_BASE_COUNT)
-                                             : index;
+    return index == 0                       ? 0
+           : index < UF_PLAN_BASE_COUNT     ? 2 * index + 1
+           : index == UF_PLAN_BASE_COUNT    ? 1
+           : index < 2 * UF_PLAN_BASE_COUNT ? 2 * (index - UF_PLAN_BASE_COUNT)
+                                            : index;
 }
 
 static bool is_usable(uint32_t term, bool is_work)
@@ -61,8 +61,8 @@ static bool fit_single(const uf_plan_terms *terms, const uint64_t *sizes, uint32
         uint32_t term = term_at(index);
         bool is_good = is_usable(term, is_work);
         for (uint32_t i = 1; i < count && is_good; i++) {
-            is_good = (wide)sizes[i] * terms[0].values[term] ==
-                      (wide)sizes[0] * terms[i].values[term];
+            is_good =
+                (wide)sizes[i] * terms[0].values[term] == (wide)sizes[0] * terms[i].values[term];
         }
         uf_plan_formula formula = {.count = 1, .term = {(uint8_t)term}};
         is_good = is_good && reduce((wide)sizes[0], (wide)terms[0].values[term],
@@ -112,7 +112,8 @@ static bool has_three_shapes(const uf_plan_terms *terms, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         bool is_new = true;
         for (uint32_t j = 0; j < i; j++) {
-            is_new = is_new && memcmp(terms[i].values, terms[j].values, sizeof terms[i].values) != 0;
+            is_new =
+                is_new && memcmp(terms[i].values, terms[j].values, sizeof terms[i].values) != 0;
         }
         distinct += is_new ? 1 : 0;
     }
@@ -129,8 +130,7 @@ static bool fit_double(const uf_plan_terms *terms, const uint64_t *sizes, uint32
     }
     for (uint32_t index = 0; index < 2 * UF_PLAN_TERM_COUNT; index++) {
         uint32_t term = term_at(index % UF_PLAN_TERM_COUNT);
-        uf_plan_formula formula = {
-            .term = {(uint8_t)term, index < UF_PLAN_TERM_COUNT ? 0 : 1}};
+        uf_plan_formula formula = {.term = {(uint8_t)term, index < UF_PLAN_TERM_COUNT ? 0 : 1}};
         bool is_solved = false;
         for (uint32_t i = 1; i < count && !is_solved && is_usable(term, is_work); i++) {
             is_solved = solve(&terms[i - 1], &terms[i], sizes[i - 1], sizes[i], &formula);
@@ -188,8 +188,8 @@ static bool fit_line(const uf_plan_terms *terms, const uint64_t *sizes, uint32_t
                                  .denominator = {scale, 1}};
     double top = -1e300;
     for (uint32_t i = 0; i < count; i++) {
-        double rest = (double)sizes[i] -
-                      (double)numerator * (double)terms[i].values[term] / (double)scale;
+        double rest =
+            (double)sizes[i] - (double)numerator * (double)terms[i].values[term] / (double)scale;
         top = rest > top ? rest : top;
     }
     formula->numerator[1] = (int64_t)(top + (top < 0.0 ? -0.5 : 0.5));

@@ -139,8 +139,8 @@ static uf_status read_part(const parser *parse, const char *word, uf_plan_formul
     if (part == 2 || !read_number(at, &at, &numerator) || numerator > INT64_MAX) {
         return bad(parse, "no part of a formula:", word);
     }
-    if (*at == '/' && (!read_number(at + 1, &at, &denominator) || denominator == 0 ||
-                       denominator > INT64_MAX)) {
+    if (*at == '/' &&
+        (!read_number(at + 1, &at, &denominator) || denominator == 0 || denominator > INT64_MAX)) {
         return bad(parse, "no fraction:", word);
     }
     formula->term[part] = 0;
@@ -217,8 +217,7 @@ static uf_status read_module(parser *parse)
     return status;
 }
 
-static uf_status find_module(const parser *parse, const char *name, size_t length,
-                             uint32_t *module)
+static uf_status find_module(const parser *parse, const char *name, size_t length, uint32_t *module)
 {
     for (uint32_t i = 0; i < parse->model->module_count; i++) {
         const char *known = parse->model->modules[i].name;
@@ -336,9 +335,8 @@ static uf_status read_take(const parser *parse, char *word, uf_plan_token *token
 
 static uf_status read_token(const parser *parse, char *word, uf_plan_block *block)
 {
-    if (block->token_count == TOKENS_MAX ||
-        !grow((void **)&block->tokens, block->token_count, &block->token_capacity,
-              sizeof *block->tokens)) {
+    if (block->token_count == TOKENS_MAX || !grow((void **)&block->tokens, block->token_count,
+                                                  &block->token_capacity, sizeof *block->tokens)) {
         return no_memory(parse);
     }
     uf_plan_token token = {0};
@@ -388,8 +386,8 @@ static uf_status find_exports(const parser *parse, uf_plan_block *block)
         const uf_plan_token *token = &block->tokens[i];
         if (token->kind == UF_PLAN_GIVE) {
             if (is_given[token->first]) {
-                status = bad(parse, "given back twice in block",
-                             parse->model->block_names[block->name]);
+                status =
+                    bad(parse, "given back twice in block", parse->model->block_names[block->name]);
             }
             is_given[token->first] = 1;
         }
@@ -565,9 +563,9 @@ static uf_status read_line(parser *parse)
     static const struct {
         const char *key;
         uf_status (*read)(parser *parse);
-    } lines[] = {{"formula", read_formula},   {"module", read_module},   {"block", read_block},
-                 {"choices", read_choices},   {"program", read_program}, {"recorded", read_recorded},
-                 {"decoder", read_decoder},   {"option", read_option}};
+    } lines[] = {{"formula", read_formula}, {"module", read_module},   {"block", read_block},
+                 {"choices", read_choices}, {"program", read_program}, {"recorded", read_recorded},
+                 {"decoder", read_decoder}, {"option", read_option}};
     char word[WORD_CAPACITY];
     if (!next_word(parse, word) || word[0] == '#') {
         return UF_OK;

@@ -18,10 +18,10 @@
 #define UF_PLAN_CHOICES_MAX 6
 
 /* Options of a pipeline, cheapest in time first: sets of them are compared in this order. */
-#define UF_PLAN_OPTION_LIST(X)                         \
-    X(UF_PLAN_VAE_SLICING, "vae-slicing")              \
-    X(UF_PLAN_VAE_TILING, "vae-tiling")                \
-    X(UF_PLAN_ATTENTION_SLICING, "attention-slicing")  \
+#define UF_PLAN_OPTION_LIST(X)                        \
+    X(UF_PLAN_VAE_SLICING, "vae-slicing")             \
+    X(UF_PLAN_VAE_TILING, "vae-tiling")               \
+    X(UF_PLAN_ATTENTION_SLICING, "attention-slicing") \
     X(UF_PLAN_OFFLOAD, "offload")
 
 typedef enum uf_plan_option {
@@ -39,8 +39,7 @@ uf_plan_option uf__plan_option_find(const char *name);
 /* What a size is a multiple of. p0 ... p5: pixels at 1/1 ... 1/32 of width and height, rounded up;
  * r4: p4 rounded up to 32; q4: r4 + 32; s4, s5: squares of p4, p5. With b: times the batch.
  * m0, m1: p0, p1 times as many images as 2^31 elements hold with 256, 512 channels. */
-#define UF_PLAN_BASE_LIST(X) \
-    X(1) X(p0) X(p1) X(p2) X(p3) X(p4) X(p5) X(r4) X(q4) X(s4) X(s5)
+#define UF_PLAN_BASE_LIST(X) X(1) X(p0) X(p1) X(p2) X(p3) X(p4) X(p5) X(r4) X(q4) X(s4) X(s5)
 
 enum { UF_PLAN_BASE_COUNT = 11, UF_PLAN_TERM_COUNT = 2 * UF_PLAN_BASE_COUNT + 2 };
 
@@ -79,8 +78,14 @@ typedef enum uf_plan_token_kind {
     UF_PLAN_CAST   /* module first becomes module second, tensor by tensor */
 } uf_plan_token_kind;
 
-typedef enum uf_plan_when { UF_PLAN_ALWAYS, UF_PLAN_IF_DIVIDES, UF_PLAN_IF_NOT, UF_PLAN_IF_OVER,
-                            UF_PLAN_IF_NOT_OVER, UF_PLAN_IF_RESIDENT } uf_plan_when;
+typedef enum uf_plan_when {
+    UF_PLAN_ALWAYS,
+    UF_PLAN_IF_DIVIDES,
+    UF_PLAN_IF_NOT,
+    UF_PLAN_IF_OVER,
+    UF_PLAN_IF_NOT_OVER,
+    UF_PLAN_IF_RESIDENT
+} uf_plan_when;
 
 typedef struct uf_plan_token {
     uint8_t kind, when;
@@ -144,8 +149,7 @@ typedef struct uf_plan_model {
 /* Reads a model file, plain or compressed. Returns UF_OK; UF_ERROR_IO; UF_ERROR_BAD_INPUT (the
  * error names the line); UF_ERROR_HOST_MEMORY. *model: owned by the caller, ended with
  * uf__plan_model_destroy; untouched on failure. */
-uf_status uf__plan_model_read(const char *path, uf_plan_model **model,
-                              uf_error *error) UF_MUST_USE;
+uf_status uf__plan_model_read(const char *path, uf_plan_model **model, uf_error *error) UF_MUST_USE;
 /* The same from text. */
 uf_status uf__plan_model_parse(const char *text, size_t length, uf_plan_model **model,
                                uf_error *error) UF_MUST_USE;

@@ -73,9 +73,8 @@ static bool grow(void **array, uint64_t count, uint64_t *capacity, size_t item_b
 static bool add_op(layout *lay, uf_op_kind kind, uint32_t id)
 {
     uf_plan_stream *stream = lay->stream;
-    if (stream->event_count >= EVENTS_MAX ||
-        !grow((void **)&stream->ops, stream->event_count, &stream->event_capacity,
-              sizeof *stream->ops)) {
+    if (stream->event_count >= EVENTS_MAX || !grow((void **)&stream->ops, stream->event_count,
+                                                   &stream->event_capacity, sizeof *stream->ops)) {
         return false;
     }
     stream->ops[stream->event_count++] = uf__op(kind, id);
@@ -254,8 +253,8 @@ static bool is_due(const layout *lay, const block_run *run, const uf_plan_token 
 
 static uf_status run_sized(layout *lay, block_run *run, const uf_plan_token *token)
 {
-    uint64_t bytes = times(
-        uf__plan_formula_value(&lay->model->formulas[token->first], &run->terms), run->scale);
+    uint64_t bytes =
+        times(uf__plan_formula_value(&lay->model->formulas[token->first], &run->terms), run->scale);
     uint32_t id;
     if (!request(lay, bytes, &id)) {
         return no_memory(lay);
@@ -325,14 +324,12 @@ static uint64_t variant_of(const layout *lay, const uf_plan_shape *shape, bool i
 }
 
 /* Models that pad nothing have no blocks of their own for sizes that would be padded. */
-static const uf_plan_block *find_block(const layout *lay, uint32_t name,
-                                       const uf_plan_shape *shape)
+static const uf_plan_block *find_block(const layout *lay, uint32_t name, const uf_plan_shape *shape)
 {
     const uf_plan_block *block =
         uf__plan_model_block(lay->model, name, variant_of(lay, shape, true));
-    return block != NULL
-               ? block
-               : uf__plan_model_block(lay->model, name, variant_of(lay, shape, false));
+    return block != NULL ? block
+                         : uf__plan_model_block(lay->model, name, variant_of(lay, shape, false));
 }
 
 static uf_status run_block(layout *lay, uint32_t name, const uf_plan_shape *shape, double scale)
@@ -426,12 +423,12 @@ static uf_status assemble(layout *lay, const uf_plan_shape *shape, tiling *tiles
         uf_plan_shape tile = tile_shape(lay, shape, 0, row);
         is_good = blend(lay, &tile) &&
                   request(lay,
-                          image_bytes(lay, shape->width,
-                                      least(tile.height, lay->model->tile_step), shape->batch),
+                          image_bytes(lay, shape->width, least(tile.height, lay->model->tile_step),
+                                      shape->batch),
                           &tiles->row_images[row]);
     }
-    is_good = is_good &&
-              request(lay, image_bytes(lay, shape->width, shape->height, shape->batch), image);
+    is_good =
+        is_good && request(lay, image_bytes(lay, shape->width, shape->height, shape->batch), image);
     for (uint32_t row = 0; row < tiles->rows && is_good; row++) {
         is_good = give_back(lay, tiles->row_images[row]);
     }
@@ -466,8 +463,7 @@ static uf_status run_tiled(layout *lay, uint32_t name, const uf_plan_shape *shap
     return status;
 }
 
-static uf_status run_images(layout *lay, uint32_t name, const uf_plan_shape *shape,
-                            uint32_t *image)
+static uf_status run_images(layout *lay, uint32_t name, const uf_plan_shape *shape, uint32_t *image)
 {
     bool is_tiled = (lay->options >> UF_PLAN_VAE_TILING & 1) != 0 &&
                     (shape->width > lay->model->tile_side || shape->height > lay->model->tile_side);
@@ -500,8 +496,8 @@ static uf_status run_decoder(layout *lay, uint32_t name)
     const uf_plan_shape *shape = &lay->job->shape;
     uint32_t image = 0;
     bool is_sliced = (lay->options >> UF_PLAN_VAE_SLICING & 1) != 0 && shape->batch > 1;
-    uf_status status = is_sliced ? run_sliced(lay, name, shape, &image)
-                                 : run_images(lay, name, shape, &image);
+    uf_status status =
+        is_sliced ? run_sliced(lay, name, shape, &image) : run_images(lay, name, shape, &image);
     id_list *left = &lay->exports[name];
     if (status == UF_OK) {
         left->ids[left->count - 1] = image;
@@ -513,8 +509,8 @@ static uf_status run_steps(layout *lay)
 {
     const uf_plan_model *model = lay->model;
     uf_status status = UF_OK;
-    uint32_t decoder = model->has_decoder ? uf__plan_model_block_name(model, DECODER_BLOCK)
-                                          : UINT32_MAX;
+    uint32_t decoder =
+        model->has_decoder ? uf__plan_model_block_name(model, DECODER_BLOCK) : UINT32_MAX;
     bool is_offloaded = (lay->options >> UF_PLAN_OFFLOAD & 1) != 0;
     for (uint32_t i = 0; i < model->module_count && status == UF_OK && !is_offloaded; i++) {
         status = model->modules[i].is_resident ? module_in(lay, i) : UF_OK;

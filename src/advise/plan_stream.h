@@ -39,8 +39,8 @@ typedef struct uf_plan_stream {
     uint64_t alloc_capacity;
     uf_plan_phase phases[UF_PLAN_STEPS_MAX]; /* by phase of the model */
     uint32_t peak_phase;
-    uint64_t peak_bytes;    /* live */
-    uint64_t weights_bytes; /* of all modules, on the card or not */
+    uint64_t peak_bytes;         /* live */
+    uint64_t weights_bytes;      /* of all modules, on the card or not */
     uint64_t most_weights_bytes; /* on the card at one time */
     bool is_tiled, is_sliced;    /* the decoding */
     bool is_scaled;              /* sizes are scaled to another dtype than the recorded one */

@@ -58,8 +58,7 @@ START_TEST(slices_are_decoded_one_by_one_and_kept)
     build(model, 64, 3, 1u << UF_PLAN_OFFLOAD | 1u << UF_PLAN_VAE_SLICING, &stream);
     ck_assert(stream.is_sliced);
     /* three images of 3 p0, and all of them once more in one piece */
-    ck_assert_uint_eq(stream.phases[3].peak_bytes,
-                      2048 + 3 * 4096 + 2048 + 3 * 12288 + 3 * 12288);
+    ck_assert_uint_eq(stream.phases[3].peak_bytes, 2048 + 3 * 4096 + 2048 + 3 * 12288 + 3 * 12288);
     uf__plan_stream_fini(&stream);
     uf__plan_model_destroy(model);
 }
@@ -92,8 +91,7 @@ START_TEST(the_replay_of_a_layout_has_its_live_peak_and_all_is_given_back)
         uf_error error = {0};
         build(model, 256, 2, options, &stream);
         ck_assert_int_eq(
-            uf__plan_stream_replay(&stream, "expandable_segments:True", 0, &result, &error),
-            UF_OK);
+            uf__plan_stream_replay(&stream, "expandable_segments:True", 0, &result, &error), UF_OK);
         ck_assert_uint_eq(result.peak_active_bytes, stream.peak_bytes);
         bool is_offloaded = (options >> UF_PLAN_OFFLOAD & 1) != 0;
         ck_assert_uint_eq(result.end_active_bytes, is_offloaded ? 0 : 4096);
