@@ -86,15 +86,6 @@ static char *find_folder(void)
     return found != NULL ? found : folder_with_index(CLI_INSTALLED_DATA_DIR);
 }
 
-uf_status cli_input_folder(char **folder, uf_error *error)
-{
-    *folder = find_folder();
-    return *folder != NULL ? UF_OK
-                           : uf__error_set(error, UF_ERROR_IO,
-                                           "the data that come with unfrag were not found: set "
-                                           "UNFRAG_DATA to the folder that holds " INDEX_NAME);
-}
-
 static void catalogue_fini(catalogue *list)
 {
     for (size_t i = 0; i < list->count; i++) {

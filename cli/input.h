@@ -28,9 +28,6 @@ void cli_input_fini(cli_input *input);
  * caller frees it. */
 char *cli_input_data_file(const char *name);
 
-/* The folder of the data that come with unfrag; owned by the caller. UF_OK or UF_ERROR_IO. */
-uf_status cli_input_folder(char **folder, uf_error *error) UF_MUST_USE;
-
 /* Reads the trace, with a progress bar. Returns what uf_trace_read returns. */
 uf_status cli_input_read(const cli_input *input, bool skip_stacks, uf_trace **trace,
                          uf_error *error) UF_MUST_USE;

@@ -73,28 +73,21 @@ static uf_status no_model(const char *folder, const char *name, uf_error *error)
 /* A name that comes with unfrag, else a file. */
 static uf_status find_model(const char *name, uf_plan_model **model, uf_error *error)
 {
-    char *folder = NULL, *path = NULL;
-    bool is_file = strchr(name, '/') != NULL || strstr(name, ".model") != NULL;
-    if (is_file) {
+    char *relative = NULL;
+    if (strchr(name, '/') != NULL || strstr(name, ".model") != NULL) {
         return uf__plan_model_read(name, model, error);
     }
-    uf_status status = cli_input_folder(&folder, error);
-    if (status != UF_OK) {
-        return status;
+    if (asprintf(&relative, "models/%s" MODEL_SUFFIX, name) < 0) {
+        return uf__error_set(error, UF_ERROR_HOST_MEMORY, "no host memory for a file name");
     }
-    if (asprintf(&path, "%s/models/%s" MODEL_SUFFIX, folder, name) < 0) {
-        path = NULL;
-        status = uf__error_set(error, UF_ERROR_HOST_MEMORY, "no host memory for a file name");
-    } else {
-        FILE *file = fopen(path, "r");
-        if (file == NULL) {
-            (void)snprintf(path, strlen(path) + 1, "%s/models", folder);
-            status = no_model(path, name, error);
-        } else {
-            fclose(file);
-            status = uf__plan_model_read(path, model, error);
-        }
-    }
+    char *path = cli_input_data_file(relative), *folder = cli_input_data_file("models");
+    uf_status status = path != NULL     ? uf__plan_model_read(path, model, error)
+                       : folder != NULL ? no_model(folder, name, error)
+                                        : uf__error_set(error, UF_ERROR_IO,
+                                                        "the models that come with unfrag were not "
+                                                        "found: set UNFRAG_DATA to the folder that "
+                                                        "holds index.tsv and models");
+    free(relative);
     free(path);
     free(folder);
     return status;
