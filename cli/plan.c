@@ -14,9 +14,15 @@
 #include "input.h"
 #include "nearest.h"
 #include "plan_report.h"
+#include "plan_weights.h"
 #include "verb.h"
 
 #define MODEL_SUFFIX ".model.xz"
+/* Models are recorded in 16-bit types. */
+#define RECORDED_ELEMENT_BYTES 2.0
+/* Fine-tunes have the parameters of their model, give or take what was packed with them. */
+#define ARCHITECTURE_RATIO 1.1
+
 enum { MODELS_MAX = 64, NAMES_CAPACITY = 512 };
 
 static bool has_model_suffix(const char *name)
@@ -235,6 +241,45 @@ static cli_exit answer_table(const plan_options *options, const uf_plan_model *m
     return is_printed ? CLI_EXIT_DONE : CLI_EXIT_ENVIRONMENT;
 }
 
+/* Weights of the model's own architecture: their parameters in its type. */
+static uf_status take_weights(plan_options *options, const uf_plan_model *model,
+                              const uf_weights *weights, uf_error *error)
+{
+    uint64_t own_bytes = 0;
+    for (uint32_t i = 0; i < model->module_count; i++) {
+        own_bytes += model->modules[i].is_resident ? model->modules[i].bytes : 0;
+    }
+    double own_count = (double)own_bytes / RECORDED_ELEMENT_BYTES;
+    double ratio = own_bytes == 0 ? 0.0 : (double)weights->sum.parameter_count / own_count;
+    if (ratio < 1.0 / ARCHITECTURE_RATIO || ratio > ARCHITECTURE_RATIO) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "%s has %" PRIu64 " parameters, %s %.0f: weights of another "
+                             "architecture, or not of all its parts",
+                             options->weights, weights->sum.parameter_count, model->name,
+                             own_count);
+    }
+    options->question.job.weights_ratio = ratio;
+    return UF_OK;
+}
+
+/* Without a model the weights are the answer. */
+static cli_exit answer_weights(plan_options *options, const uf_plan_model *model)
+{
+    uf_error error = {0};
+    uf_weights weights;
+    cli_exit code = CLI_EXIT_DONE;
+    uf_status status = plan_weights_scan(options, &weights, &error);
+    if (status != UF_OK) {
+        code = cli_fail("plan", &error);
+    } else if (model == NULL) {
+        code = plan_weights_print(options, &weights) ? CLI_EXIT_DONE : CLI_EXIT_ENVIRONMENT;
+    } else if (take_weights(options, model, &weights, &error) != UF_OK) {
+        code = cli_fail("plan", &error);
+    }
+    uf__weights_fini(&weights);
+    return code;
+}
+
 cli_exit cli_plan(int argc, char **argv)
 {
     plan_options options;
@@ -244,10 +289,20 @@ cli_exit cli_plan(int argc, char **argv)
     }
     uf_error error = {0};
     uf_plan_model *model = NULL;
+    if (options.weights != NULL && options.model == NULL && options.from_count == 0) {
+        return answer_weights(&options, NULL);
+    }
     uf_status status = options.model != NULL ? find_model(options.model, &model, &error)
                                              : fit_model(&options, &model, &error);
     if (status != UF_OK) {
         return cli_fail("plan", &error);
+    }
+    if (options.weights != NULL) {
+        code = answer_weights(&options, model);
+    }
+    if (code != CLI_EXIT_DONE) {
+        uf__plan_model_destroy(model);
+        return code;
     }
     if (options.has_size) {
         code = answer_size(&options, model);

@@ -20,6 +20,7 @@ enum option_key {
     KEY_VAE_SLICING,
     KEY_VAE_TILING,
     KEY_DTYPE,
+    KEY_WEIGHTS,
     KEY_POLICY,
     KEY_CONF,
     KEY_CARD,
@@ -42,6 +43,10 @@ static const struct argp_option option_list[] = {
     {"vae-slicing", KEY_VAE_SLICING, NULL, 0, "With vae.enable_slicing()", 1},
     {"vae-tiling", KEY_VAE_TILING, NULL, 0, "With vae.enable_tiling()", 1},
     {"dtype", KEY_DTYPE, "TYPE", 0, "bf16, fp16 or fp32; other than recorded: scaled, not measured",
+     1},
+    {"weights", KEY_WEIGHTS, "PATH", 0,
+     "Weight files (a folder, or one file such as a fine-tune's): their headers give the weights' "
+     "part; without MODEL, that alone",
      1},
     {NULL, 0, NULL, 0, "Where it must run:", 2},
     {"card", KEY_CARD, "SIZE", 0,
@@ -208,6 +213,11 @@ static void finish(struct argp_state *state)
                        options->from[i].input);
         }
     }
+    bool is_weights_alone =
+        options->weights != NULL && options->model == NULL && options->from_count == 0;
+    if (is_weights_alone) {
+        return;
+    }
     bool has_question = options->has_size || options->question.card_bytes != 0;
     if (options->model == NULL && options->from_count == 0) {
         argp_error(state, "which model? z-image-turbo, sdxl, a model file, or --from recordings");
@@ -245,6 +255,9 @@ static error_t parse_job_option(int key, const char *text, struct argp_state *st
         return 0;
     case KEY_VAE_TILING:
         set_option(options, UF_PLAN_VAE_TILING);
+        return 0;
+    case KEY_WEIGHTS:
+        options->weights = text;
         return 0;
     case KEY_DTYPE:
         parse_dtype(state, options, text);

@@ -27,6 +27,7 @@ typedef struct plan_options {
     bool has_size, has_batch;
     uf_plan_question question;
     const char *dtype;
+    const char *weights; /* a folder or file of weights; NULL = the model's own */
     plan_from from[PLAN_FROM_MAX];
     uint32_t from_count;
     const char *name;   /* of a fitted model */
