@@ -6,6 +6,7 @@
 #include "advise/plan_model.h"
 
 #define ELEMENTS_MAX UINT64_C(0x7fffffff)
+#define BYTES_MAX 1e15 /* no card has so much; sums of it do not wrap */
 
 static uint64_t scaled(const uf_plan_shape *shape, uint32_t shift)
 {
@@ -55,7 +56,7 @@ uint64_t uf__plan_formula_value(const uf_plan_formula *formula, const uf_plan_te
         sum += (double)formula->numerator[i] * (double)terms->values[formula->term[i]] /
                (double)formula->denominator[i];
     }
-    return sum < 1.0 ? 1 : (uint64_t)(sum + 0.5);
+    return sum < 1.0 ? 1 : sum > BYTES_MAX ? (uint64_t)BYTES_MAX : (uint64_t)(sum + 0.5);
 }
 
 static const char *const option_names[] = {
