@@ -28,7 +28,7 @@ static void write_question(cli_json *json, const plan_options *options, const uf
     }
     write_options(json, "options", question->job.options);
     cli_json_string(json, "dtype", options->dtype != NULL ? options->dtype : model->dtype);
-    cli_json_string(json, "policy", "torch");
+    cli_json_string(json, "policy", question->policy == UF_POLICY_UNFRAG ? "unfrag" : "torch");
     cli_json_string(json, "conf", question->conf != NULL ? question->conf : "");
     if (question->card_bytes != 0) {
         cli_json_uint64(json, "card_bytes", question->card_bytes);

@@ -22,6 +22,7 @@
 
 typedef struct uf_plan_question {
     uf_plan_job job;
+    uf_policy policy;
     const char *conf;         /* NULL = PyTorch's default settings */
     uint64_t card_bytes;      /* 0 = not asked */
     uint64_t allowance_bytes; /* of a card, left to CUDA and its libraries */
@@ -47,8 +48,7 @@ typedef struct uf_plan_answer {
     uint64_t weights_bytes, most_weights_bytes;
     uf_plan_figure asked; /* under the question's settings */
     uint64_t default_reserved_bytes, expandable_reserved_bytes;
-    /* Reserved under the unfrag policy: not in this version. */
-    bool has_unfrag;
+    bool has_unfrag; /* reserved under the unfrag policy is known */
     uint64_t unfrag_reserved_bytes;
     bool is_beyond; /* the recorded range */
     bool is_over;   /* activations of over 2^31 elements: libraries split the work */

@@ -586,7 +586,7 @@ void uf__plan_stream_fini(uf_plan_stream *stream)
     stream->alloc_bytes = NULL;
 }
 
-uf_status uf__plan_stream_replay(const uf_plan_stream *stream, const char *conf,
+uf_status uf__plan_stream_replay(const uf_plan_stream *stream, uf_policy policy, const char *conf,
                                  uint64_t card_bytes, uf_replay_result *result, uf_error *error)
 {
     uint64_t streams[1] = {0};
@@ -614,7 +614,10 @@ uf_status uf__plan_stream_replay(const uf_plan_stream *stream, const char *conf,
         }
         program.events = events;
         const uf_replay_options options = {.struct_size_bytes = sizeof options,
-                                           .conf = conf == NULL ? "" : conf,
+                                           .policy = policy,
+                                           .conf = conf != NULL                ? conf
+                                                   : policy == UF_POLICY_TORCH ? ""
+                                                                               : NULL,
                                            .card_bytes = card_bytes,
                                            .total_bytes = card_bytes == 0 ? UINT64_C(1) << 44 : 0};
         status = uf_replay_run(&program, &options, result, error);

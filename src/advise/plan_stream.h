@@ -54,9 +54,9 @@ uf_status uf__plan_stream_build(const uf_plan_model *model, const uf_plan_job *j
                                 uf_plan_stream *stream, uf_error *error) UF_MUST_USE;
 void uf__plan_stream_fini(uf_plan_stream *stream);
 
-/* Replays it under settings (NULL = default) on a card (0 = one that is large enough). Returns what
- * uf_replay_run returns. */
-uf_status uf__plan_stream_replay(const uf_plan_stream *stream, const char *conf,
+/* Replays it under a policy and settings (NULL = default) on a card (0 = one that is large enough).
+ * Returns what uf_replay_run returns. */
+uf_status uf__plan_stream_replay(const uf_plan_stream *stream, uf_policy policy, const char *conf,
                                  uint64_t card_bytes, uf_replay_result *result,
                                  uf_error *error) UF_MUST_USE;
 

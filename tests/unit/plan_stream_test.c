@@ -90,8 +90,9 @@ START_TEST(the_replay_of_a_layout_has_its_live_peak_and_all_is_given_back)
         uf_replay_result result;
         uf_error error = {0};
         build(model, 256, 2, options, &stream);
-        ck_assert_int_eq(
-            uf__plan_stream_replay(&stream, "expandable_segments:True", 0, &result, &error), UF_OK);
+        ck_assert_int_eq(uf__plan_stream_replay(&stream, UF_POLICY_TORCH,
+                                                "expandable_segments:True", 0, &result, &error),
+                         UF_OK);
         ck_assert_uint_eq(result.peak_active_bytes, stream.peak_bytes);
         bool is_offloaded = (options >> UF_PLAN_OFFLOAD & 1) != 0;
         ck_assert_uint_eq(result.end_active_bytes, is_offloaded ? 0 : 4096);

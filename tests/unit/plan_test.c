@@ -97,7 +97,9 @@ START_TEST(attention_slicing_does_not_lower_sdxl_s_peak_and_offload_does)
     ck_assert(!answer.fits);
     ck_assert(answer.has_cheapest);
     ck_assert_uint_eq(answer.cheapest.options, 1u << UF_PLAN_OFFLOAD);
-    ck_assert(!answer.has_unfrag);
+    ck_assert(answer.has_unfrag);
+    ck_assert_uint_ge(answer.unfrag_reserved_bytes, answer.asked.peak_bytes);
+    ck_assert_uint_lt(answer.unfrag_reserved_bytes, answer.expandable_reserved_bytes);
     uf__plan_model_destroy(model);
 }
 END_TEST
