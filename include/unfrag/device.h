@@ -42,6 +42,9 @@ typedef struct uf_device {
     uf_status (*event_record)(void *context, uint64_t stream, uint64_t *event);
     uf_status (*event_query)(void *context, uint64_t event, bool *is_done);
     uf_status (*event_wait)(void *context, uint64_t event);
+    /* (paged) A clock that goes steadily, in nanoseconds. NULL: without a limit, memory is then
+     * always taken from the device rather than from what is cached elsewhere. */
+    int64_t (*clock_ns)(void *context);
     /* (paged) Physical memory without an address, its place in reserved address space, and access.
      * A handle is mapped whole, at any granule, and unmapped whole; range_access and range_unmap
      * cover handle_count whole handles. A device that lacks one of them runs the torch policy

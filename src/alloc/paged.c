@@ -72,6 +72,7 @@ static uf_status take_apart(uf_core *core, uint32_t index, uint64_t edge)
         return status;
     }
     uint64_t addr = core->paging->pages[page].addr;
+    core->paging->moved_count++;
     return uf__pages_unmap(core, &(uf_stretch){region, addr, addr + uf__page_bytes(core, page)});
 }
 
@@ -171,11 +172,25 @@ static uf_status report_out_of_memory(uf_core *core, const uf_request *request)
     return UF_ERROR_OUT_OF_MEMORY;
 }
 
+static void note_want(uf_core *core, uint64_t bytes)
+{
+    uf_paging *paging = core->paging;
+    uint64_t active_bytes =
+        (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ACTIVE_BYTES) + bytes;
+    if (paging->peak_active_bytes == 0 && core->device->clock_ns != NULL) {
+        paging->start_ns = core->device->clock_ns(core->device->context);
+    }
+    if (active_bytes > paging->peak_active_bytes) {
+        paging->peak_active_bytes = active_bytes;
+    }
+}
+
 uf_status uf__paged_acquire(uf_core *core, const uf_request *request, uint32_t *block)
 {
     if (*block != UF_NO_BLOCK) {
         uf__core_shelve(core, *block);
     }
+    note_want(core, request->rounded_bytes);
     uf_status status = look_around(core);
     if (status == UF_OK) {
         status = try_place(core, request, block);

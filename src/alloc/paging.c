@@ -277,6 +277,5 @@ uf_status uf__pages_unmap(uf_core *core, const uf_stretch *stretch)
         return uf__core_device_failed(core, status);
     }
     uf__pages_lift(core, stretch);
-    core->paging->moved_count += count;
     return UF_OK;
 }

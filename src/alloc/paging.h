@@ -45,7 +45,9 @@ typedef struct uf_paging {
     uint64_t loose_bytes;
     uint64_t free_sequence;                   /* frees so far: the age of holes */
     uint64_t frozen_bytes, peak_frozen_bytes; /* mapped in private pools */
-    uint64_t moved_count;                     /* pages unmapped so far */
+    uint64_t moved_count;                     /* pages taken from holes for others, so far */
+    uint64_t peak_active_bytes;               /* most at once, the request under way included */
+    int64_t start_ns;                         /* when the first pages were wanted */
     uf_epochs *epochs;   /* by stream, as the next */
     uint64_t *last_free; /* number of the stream's last free */
     uint32_t stream_count, epochs_capacity, last_free_capacity;

@@ -138,23 +138,58 @@ static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page
         }
     }
     *taken = core->paging->loose_count[size] - had;
+    core->paging->moved_count += *taken;
     free(victims);
     return status;
 }
 
-static uint64_t room_bytes(const uf_core *core)
+/* Under a limit nothing moves while there is room. Without one there is a soft bound, a little above
+ * what has been active at most: beyond it pages of holes are taken before it grows, as long as that
+ * costs little of the time that has passed. The soft bound is tight while moving has cost next to
+ * nothing. */
+enum { TIGHT_PERCENT = 102, SOFT_PERCENT = 105 };
+static const int64_t MOVE_NS = 50000; /* a page, by the measured driver times (device/cost.c) */
+static const int64_t TIME_PER_MOVING = 200;
+static const int64_t CREDIT_NS = 50000000; /* so much at once, before any time has passed */
+
+static uint64_t room_below(const uf_core *core, uint64_t bound_bytes)
 {
-    if (core->limit_bytes == UF_UNLIMITED) {
-        return UINT64_MAX;
+    return core->total_bytes < bound_bytes ? bound_bytes - core->total_bytes : 0;
+}
+
+static uint64_t hard_room(const uf_core *core)
+{
+    return room_below(core, core->limit_bytes);
+}
+
+/* What may still be spent on moving, and what has been. */
+static bool can_afford_moving(const uf_core *core, int64_t share)
+{
+    const uf_device *device = core->device;
+    int64_t passed_ns = device->clock_ns(device->context) - core->paging->start_ns;
+    int64_t budget_ns = passed_ns / TIME_PER_MOVING + CREDIT_NS;
+    return (int64_t)core->paging->moved_count <= budget_ns / share / MOVE_NS;
+}
+
+static uint64_t soft_room(const uf_core *core)
+{
+    uint64_t percent = 0;
+    if (core->limit_bytes == UF_UNLIMITED && core->device->clock_ns != NULL) {
+        percent = can_afford_moving(core, 4)   ? TIGHT_PERCENT
+                  : can_afford_moving(core, 1) ? SOFT_PERCENT
+                                               : 0;
     }
-    return core->total_bytes < core->limit_bytes ? core->limit_bytes - core->total_bytes : 0;
+    return percent == 0
+               ? hard_room(core)
+               : room_below(core, core->paging->peak_active_bytes / 100 * percent);
 }
 
 /* Creates one page if there is room; *is_made tells. */
-static uf_status grow(uf_core *core, uf_page_size size, bool *is_refused, bool *is_made)
+static uf_status grow(uf_core *core, uf_page_size size, uint64_t room, bool *is_refused,
+                      bool *is_made)
 {
     *is_made = false;
-    if (*is_refused || room_bytes(core) < core->paging->bytes_of[size]) {
+    if (*is_refused || room < core->paging->bytes_of[size]) {
         return UF_OK;
     }
     uf_status status = uf__page_create(core, size);
@@ -163,12 +198,27 @@ static uf_status grow(uf_core *core, uf_page_size size, bool *is_refused, bool *
     return *is_refused ? UF_OK : status;
 }
 
+/* One step towards `wanted` more loose pages without giving any back: growth up to the soft bound,
+ * pages of holes, growth up to the limit. *is_made tells whether it led anywhere. */
+static uf_status step(uf_core *core, uint32_t stream, uf_page_size size, uint64_t wanted,
+                      bool *is_refused, bool *is_made)
+{
+    uf_status status = grow(core, size, soft_room(core), is_refused, is_made);
+    if (status == UF_OK && !*is_made) {
+        uint64_t taken;
+        status = take(core, stream, UF_TAKE_ALIAS, size, wanted, &taken);
+        *is_made = status == UF_OK && taken != 0;
+    }
+    return status == UF_OK && !*is_made ? grow(core, size, hard_room(core), is_refused, is_made)
+                                        : status;
+}
+
 /* Small pages of as many bytes as a large one are given back to the driver, so that a large one can
  * be made in their place. *is_made tells whether there were enough. */
 static uf_status change_small(uf_core *core, uint32_t stream, bool *is_made)
 {
     const uint64_t *bytes_of = core->paging->bytes_of;
-    uint64_t room = room_bytes(core), taken = 0;
+    uint64_t room = hard_room(core), taken = 0;
     uint64_t missing_bytes = bytes_of[UF_PAGE_LARGE] - room + bytes_of[UF_PAGE_SMALL] - 1;
     uint64_t count = missing_bytes / bytes_of[UF_PAGE_SMALL];
     uf_status status = take(core, stream, UF_TAKE_IDLE, UF_PAGE_SMALL, count, &taken);
@@ -185,15 +235,10 @@ static uf_status take_large(uf_core *core, uint32_t stream, uint64_t count, bool
     uf_status status = UF_OK;
     bool is_made = true;
     while (status == UF_OK && is_made && paging->loose_count[UF_PAGE_LARGE] < count) {
-        status = grow(core, UF_PAGE_LARGE, is_refused, &is_made);
-        if (status != UF_OK || is_made) {
-            continue;
-        }
-        uint64_t taken, wanted = count - paging->loose_count[UF_PAGE_LARGE];
-        status = take(core, stream, UF_TAKE_ALIAS, UF_PAGE_LARGE, wanted, &taken);
-        is_made = taken != 0;
+        status = step(core, stream, UF_PAGE_LARGE, count - paging->loose_count[UF_PAGE_LARGE],
+                      is_refused, &is_made);
         if (status == UF_OK && !is_made && !*is_refused &&
-            room_bytes(core) < paging->bytes_of[UF_PAGE_LARGE]) {
+            hard_room(core) < paging->bytes_of[UF_PAGE_LARGE]) {
             status = change_small(core, stream, &is_made);
         }
     }
@@ -222,11 +267,7 @@ static uf_status take_small(uf_core *core, uint32_t stream, uint64_t large_count
     while (status == UF_OK && paging->loose_count[UF_PAGE_SMALL] < count) {
         uint64_t wanted = count - paging->loose_count[UF_PAGE_SMALL], taken = 0;
         bool is_made;
-        status = grow(core, UF_PAGE_SMALL, is_refused, &is_made);
-        if (status == UF_OK && !is_made) {
-            status = take(core, stream, UF_TAKE_ALIAS, UF_PAGE_SMALL, wanted, &taken);
-            is_made = taken != 0;
-        }
+        status = step(core, stream, UF_PAGE_SMALL, wanted, is_refused, &is_made);
         const uf_take_mode modes[2] = {UF_TAKE_IDLE, UF_TAKE_WAIT};
         for (int i = 0; i < 2 && status == UF_OK && !is_made; i++) {
             status = take(core, stream, modes[i], UF_PAGE_SMALL, wanted, &taken);

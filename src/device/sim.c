@@ -136,6 +136,12 @@ static uf_status pages_unmap(void *context, uint64_t addr, uint64_t size_bytes, 
     return UF_OK;
 }
 
+static int64_t clock_ns(void *context)
+{
+    const uf_sim *sim = context;
+    return sim->now_ns;
+}
+
 /* A handle's name says whether it raised the high water: its first mapping is then not a move. */
 static const uint64_t FIRST_BIT = UINT64_C(1) << 63;
 
@@ -253,6 +259,7 @@ void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes)
                               .event_record = event_record,
                               .event_query = event_query,
                               .event_wait = event_wait,
+                              .clock_ns = clock_ns,
                               .handle_create = handle_create,
                               .handle_release = handle_release,
                               .handle_map = handle_map,

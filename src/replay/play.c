@@ -182,6 +182,9 @@ static void advance_device(uf_player *player, uint64_t at)
 {
     int64_t lag_us = player->options->device_lag_us;
     int64_t time_us = player->program->events[at].time_us;
+    if (time_us != UF_TIME_UNKNOWN) {
+        player->sim.now_ns = time_us * 1000;
+    }
     if (time_us == UF_TIME_UNKNOWN) {
         uf__sim_synchronize(&player->sim);
     } else if (time_us < player->mark_us || time_us - player->mark_us >= lag_us) {
@@ -199,7 +202,7 @@ static uf_status core_alloc(uf_player *player, uint64_t at, uint32_t id, uint32_
     if (player->core.paging == NULL) {
         return uf__core_alloc(&player->core, program->alloc_bytes[id], stream, pool, block);
     }
-    if (player->options->device_lag_us != 0 && program->event_count != 0) {
+    if (program->event_count != 0) {
         advance_device(player, at);
     }
     int64_t stall_ns = player->sim.first_ns - player->sim.call_ns;
