@@ -57,6 +57,7 @@ typedef struct uf_pool {
     uint64_t id[2];
     int64_t use_count;
     int64_t segment_count; /* live segments as PyTorch counts them (spec 7.7) */
+    uint64_t mapped_bytes; /* of pages, under the unfrag policy */
     bool is_known;         /* the slot holds a pool */
     bool is_no_split, is_use_on_oom;
     bool is_never_expandable; /* segments of its own even where expandable ones are on (spec 7.4) */

@@ -10,7 +10,7 @@
 
 /* Address space of a region, in devices: holes that no request fits stay behind, so it must be far
  * larger than what can be mapped at once. */
-enum { DEVICES_PER_REGION = 4 };
+enum { DEVICES_PER_REGION = 4 }; /* of the default pool; of a private pool half as much */
 
 bool uf__paged_is_ready(const uf_core *core, const uf_request *request, uint32_t index)
 {
@@ -120,23 +120,26 @@ static uf_status occupy(uf_core *core, const uf_place *place, uint32_t *block)
             uf__hole_put(core, index);
         }
     }
-    uf_status undone = core->paging->loose_bytes != 0 ? uf__take_undo(core) : UF_OK;
-    return status == UF_OK ? undone : status;
+    return status;
 }
 
 static uf_status region_create(uf_core *core, const uf_request *request)
 {
     uint64_t granule = core->paging->bytes_of[UF_PAGE_SMALL], bytes;
+    uint64_t devices = request->pool == UF_DEFAULT_POOL ? DEVICES_PER_REGION : DEVICES_PER_REGION / 2;
     uint32_t head;
-    if (!uf__block_reserve(&core->blocks, UF_BLOCKS_PER_REQUEST)) {
-        return UF_ERROR_HOST_MEMORY;
-    }
     if (core->device_total_bytes > UINT64_MAX / (2 * DEVICES_PER_REGION) ||
-        !uf__round_up_checked(core->device_total_bytes * DEVICES_PER_REGION, granule, &bytes) ||
+        !uf__round_up_checked(core->device_total_bytes * devices, granule, &bytes) ||
         bytes < request->rounded_bytes) {
         return UF_ERROR_OUT_OF_MEMORY; /* more than the device has */
     }
-    return uf__region_create(core, request->shelf, granule, bytes, &head);
+    uf_status status = uf__paged_sweep(core);
+    if (status != UF_OK) {
+        return status;
+    }
+    return uf__block_reserve(&core->blocks, UF_BLOCKS_PER_REQUEST)
+               ? uf__region_create(core, request->shelf, granule, bytes, &head)
+               : UF_ERROR_HOST_MEMORY;
 }
 
 /* Marks where the streams are, so that what is free by now is known to be idle the next time. */
@@ -206,6 +209,14 @@ uf_status uf__paged_acquire(uf_core *core, const uf_request *request, uint32_t *
     return status == UF_ERROR_OUT_OF_MEMORY ? report_out_of_memory(core, request) : status;
 }
 
+/* Whether a hole is a whole region in which nothing is mapped. */
+static bool is_empty_region(const uf_core *core, uint32_t index)
+{
+    const uf_block *hole = &core->blocks.items[index];
+    uf_stretch run = {hole->region, hole->addr, hole->addr};
+    return !uf__block_is_split(hole) && !uf__paging_next_run(core, &run, uf__block_end(hole));
+}
+
 uf_status uf__paged_release(uf_core *core, uint32_t index)
 {
     uf_block *hole = &core->blocks.items[index];
@@ -221,5 +232,23 @@ uf_status uf__paged_release(uf_core *core, uint32_t index)
     }
     uf__hole_renew(core, hole);
     uf_status undone = uf__take_undo(core);
-    return status == UF_OK ? undone : status;
+    status = status == UF_OK ? undone : status;
+    return status == UF_OK && is_empty_region(core, index) ? uf__region_destroy(core, index)
+                                                           : status;
+}
+
+uf_status uf__paged_sweep(uf_core *core)
+{
+    uf_status status = UF_OK;
+    for (uint32_t i = 1; i < core->blocks.count && status == UF_OK; i++) {
+        const uf_block *block = &core->blocks.items[i];
+        if (block->life == UF_LIFE_FREE && is_empty_region(core, i)) {
+            uint32_t pool = core->shelves[block->shelf]->pool;
+            status = uf__region_destroy(core, i);
+            if (pool != UF_DEFAULT_POOL && core->pools[pool].use_count == 0) {
+                uf__pool_forget(core, pool);
+            }
+        }
+    }
+    return status;
 }

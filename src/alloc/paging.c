@@ -8,6 +8,9 @@
 
 #include "alloc/shadow.h"
 
+/* Loose pages count as reserved by this class. */
+enum { UF_LOOSE_CLASS = UF_CLASS_LARGE };
+
 uf_status uf__paging_init(uf_core *core, uint64_t granule_bytes, uint64_t large_bytes)
 {
     core->paging = calloc(1, sizeof *core->paging);
@@ -111,6 +114,8 @@ uf_status uf__page_create(uf_core *core, uf_page_size size)
     paging->pages[index] = (uf_page){.handle = handle, .size = (uint8_t)size, .is_there = true};
     loosen(paging, index);
     core->total_bytes += paging->bytes_of[size];
+    uf__counter_increase(&core->counters, UF_COUNTER_RESERVED_BYTES, UF_LOOSE_CLASS,
+                         paging->bytes_of[size]);
     core->counters.num_device_alloc++;
     return UF_OK;
 }
@@ -136,6 +141,8 @@ uf_status uf__page_destroy(uf_core *core, uf_page_size size)
     *page = (uf_page){.next = paging->page_vacant};
     paging->page_vacant = index;
     core->total_bytes -= paging->bytes_of[size];
+    uf__counter_decrease(&core->counters, UF_COUNTER_RESERVED_BYTES, UF_LOOSE_CLASS,
+                         paging->bytes_of[size]);
     core->counters.num_device_free++;
     core->release_sequence_count++;
     return UF_OK;
@@ -149,20 +156,36 @@ static void note(uf_region *region, uint64_t addr, uint64_t bytes, uint32_t page
     }
 }
 
+/* Moves reserved bytes from one class's counter to another's. */
+static void reserve(uf_core *core, int to_class, int from_class, uint64_t bytes)
+{
+    if (to_class != from_class) {
+        uf__counter_decrease(&core->counters, UF_COUNTER_RESERVED_BYTES, from_class, bytes);
+        uf__counter_increase(&core->counters, UF_COUNTER_RESERVED_BYTES, to_class, bytes);
+    }
+}
+
+uint64_t uf__paging_frozen_bytes(const uf_core *core)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 1; i < core->pool_count; i++) {
+        bool is_alive = core->pools[i].is_known && core->pools[i].use_count > 0;
+        bytes += is_alive ? core->pools[i].mapped_bytes : 0;
+    }
+    return bytes;
+}
+
 static void account(uf_core *core, const uf_stretch *stretch, bool is_mapped)
 {
     const uf_shelf *shelf = core->shelves[core->regions[stretch->region].shelf];
-    uf_paging *paging = core->paging;
     uint64_t bytes = stretch->to - stretch->from;
-    if (is_mapped) {
-        uf__counter_increase(&core->counters, UF_COUNTER_RESERVED_BYTES, shelf->pool_class, bytes);
-    } else {
-        uf__counter_decrease(&core->counters, UF_COUNTER_RESERVED_BYTES, shelf->pool_class, bytes);
-    }
+    reserve(core, is_mapped ? shelf->pool_class : UF_LOOSE_CLASS,
+            is_mapped ? UF_LOOSE_CLASS : shelf->pool_class, bytes);
     if (shelf->pool != UF_DEFAULT_POOL) {
-        paging->frozen_bytes += is_mapped ? bytes : -bytes;
-        if (paging->frozen_bytes > paging->peak_frozen_bytes) {
-            paging->peak_frozen_bytes = paging->frozen_bytes;
+        core->pools[shelf->pool].mapped_bytes += is_mapped ? bytes : -bytes;
+        uint64_t frozen_bytes = uf__paging_frozen_bytes(core);
+        if (frozen_bytes > core->paging->peak_frozen_bytes) {
+            core->paging->peak_frozen_bytes = frozen_bytes;
         }
     }
     uf__emit(core, is_mapped ? UF_ACTION_SEGMENT_MAP : UF_ACTION_SEGMENT_UNMAP, stretch->from,

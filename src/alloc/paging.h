@@ -15,9 +15,9 @@
  * So a page that touches no active block can always be moved, and what cannot be used is bounded by
  * the small pages at the edges of blocks.
  *
- * Pages that are mapped nowhere are loose: they exist only while a request moves them, and after a
- * driver call failed. Accounting: core.total_bytes = bytes of all pages
- *                                                  = reserved_bytes (small + large) + loose. */
+ * Pages that are mapped nowhere are loose: left over from a request that moved pages, and used by the
+ * next one first. They count as reserved by the large class. Accounting:
+ *   core.total_bytes = bytes of all pages = reserved_bytes (small + large) */
 #ifndef UF_ALLOC_PAGING_H
 #define UF_ALLOC_PAGING_H
 
@@ -44,7 +44,7 @@ typedef struct uf_paging {
     uint32_t loose[UF_PAGE_SIZE_COUNT], loose_count[UF_PAGE_SIZE_COUNT];
     uint64_t loose_bytes;
     uint64_t free_sequence;                   /* frees so far: the age of holes */
-    uint64_t frozen_bytes, peak_frozen_bytes; /* mapped in private pools */
+    uint64_t peak_frozen_bytes;               /* most at once */
     uint64_t moved_count;                     /* pages taken from holes for others, so far */
     uint64_t peak_active_bytes;               /* most at once, the request under way included */
     int64_t start_ns;                         /* when the first pages were wanted */
@@ -68,6 +68,9 @@ void uf__paging_fini(uf_core *core);
 
 /* Makes room to keep track of a stream; false if the host has no memory. */
 bool uf__paging_stream(uf_core *core, uint32_t stream);
+
+/* Bytes of pages in private pools that live: nothing is taken from them. */
+uint64_t uf__paging_frozen_bytes(const uf_core *core);
 
 /* Creates a loose page. UF_ERROR_OUT_OF_MEMORY: the driver has none. */
 uf_status uf__page_create(uf_core *core, uf_page_size size) UF_MUST_USE;

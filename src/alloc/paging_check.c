@@ -127,6 +127,7 @@ uf_status uf__paging_check(const uf_core *core, int64_t reserved_bytes[UF_CLASS_
                                                  : check_active(core, i, error);
         }
     }
+    reserved_bytes[UF_CLASS_LARGE] += (int64_t)core->paging->loose_bytes;
     if (status == UF_OK && mapped_bytes + core->paging->loose_bytes != core->total_bytes) {
         return broken(error, "mapped and loose pages are not all pages", mapped_bytes);
     }

@@ -79,6 +79,9 @@ uf_status uf__unmapped_insert(uf_core *core, uint32_t block) UF_MUST_USE;
 uf_status uf__region_create(uf_core *core, uint32_t shelf, uint64_t page_bytes,
                             uint64_t size_bytes, uint32_t *block) UF_MUST_USE;
 
+/* Gives up the address space of a region that is one block without memory. */
+uf_status uf__region_destroy(uf_core *core, uint32_t block) UF_MUST_USE;
+
 /* paged.c: the chain of the unfrag policy, in place of acquire.c's. *block holds the hole that the
  * search found and took out, or UF_NO_BLOCK; it receives a block that begins where the request goes
  * and has its pages. */
@@ -89,7 +92,9 @@ bool uf__paged_is_ready(const uf_core *core, const uf_request *request, uint32_t
 uint64_t uf__paged_backed_end(const uf_core *core, uint32_t block);
 /* Notes that a block became a hole just now. */
 void uf__paged_freed(uf_core *core, uint32_t block, uint64_t backed_end);
-/* Gives the whole pages of a hole back to the driver. */
+/* Gives up regions in which nothing is left, and dead pools that had them. */
+uf_status uf__paged_sweep(uf_core *core) UF_MUST_USE;
+/* Gives the whole pages of a hole back to the driver, and its region if that is all there is. */
 uf_status uf__paged_release(uf_core *core, uint32_t block) UF_MUST_USE;
 
 /* pending.c */

@@ -9,6 +9,7 @@
  */
 #include "alloc/parts.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "alloc/rounding.h"
@@ -109,7 +110,7 @@ static uf_status region_create(uf_core *core, uint32_t shelf, uint32_t *block)
     return uf__region_create(core, shelf, page_bytes, size_bytes, block);
 }
 
-static uf_status region_destroy(uf_core *core, uint32_t index)
+uf_status uf__region_destroy(uf_core *core, uint32_t index)
 {
     uint32_t region_index = core->blocks.items[index].region;
     uf_region region = core->regions[region_index];
@@ -118,7 +119,12 @@ static uf_status region_destroy(uf_core *core, uint32_t index)
     if (status != UF_OK) {
         return uf__core_device_failed(core, status);
     }
-    uf__unmapped_remove(core, index);
+    if (core->paging != NULL) {
+        uf__freeset_remove(&core->shelves[region.shelf]->cached, core->blocks.items, index);
+    } else {
+        uf__unmapped_remove(core, index);
+    }
+    free(region.pages);
     core->shelves[region.shelf]->region_count--;
     core->regions[region_index] = (uf_region){0};
     uf__block_give(&core->blocks, index);
@@ -317,7 +323,7 @@ uf_status uf__region_unmap_block(uf_core *core, uint32_t index)
     }
     uf__emit(core, UF_ACTION_SEGMENT_UNMAP, from, to - from, stream);
     if (status == UF_OK && !uf__block_is_split(&core->blocks.items[index])) {
-        status = region_destroy(core, index);
+        status = uf__region_destroy(core, index);
     }
     return status;
 }

@@ -85,7 +85,7 @@ static uf_status release_class(uf_core *core, uint32_t pool, int pool_class)
     return status;
 }
 
-uf_status uf__core_pool_empty(uf_core *core, uint32_t pool)
+static uf_status empty_pool(uf_core *core, uint32_t pool)
 {
     uf_status status = release_class(core, pool, UF_CLASS_SMALL);
     if (status == UF_OK) {
@@ -95,6 +95,12 @@ uf_status uf__core_pool_empty(uf_core *core, uint32_t pool)
         uf__pool_forget(core, pool);
     }
     return status;
+}
+
+/* Under the unfrag policy what a dead pool has cached serves any request, and stays. */
+uf_status uf__core_pool_empty(uf_core *core, uint32_t pool)
+{
+    return core->paging != NULL ? UF_OK : empty_pool(core, pool);
 }
 
 uf_status uf__core_flush(uf_core *core)
@@ -113,7 +119,7 @@ uf_status uf__core_flush(uf_core *core)
     while (core->pool_hook != NULL && status == UF_OK &&
            core->pool_hook(core->pool_context, &pool)) {
         uint64_t before = core->release_sequence_count;
-        status = uf__core_pool_empty(core, pool);
+        status = empty_pool(core, pool);
         if (core->release_sequence_count == before && pool == last) {
             break; /* named twice, and nothing left in it */
         }
@@ -121,7 +127,7 @@ uf_status uf__core_flush(uf_core *core)
     }
     for (uint32_t i = 1; core->pool_hook == NULL && i < core->pool_count && status == UF_OK; i++) {
         if (core->pools[i].is_known && core->pools[i].use_count == 0) {
-            status = uf__core_pool_empty(core, i);
+            status = empty_pool(core, i);
         }
     }
     return status;
