@@ -13,8 +13,8 @@ typedef struct uf_layout_segment {
     uint64_t stream;
     uint64_t pool_id[2];
     uint32_t pool;
-    /* Head of the run; follow next while the addresses are inside. Under the unfrag policy the first
-     * and the last block may reach beyond the segment, where nothing is mapped. */
+    /* Head of the run; follow next while the addresses are inside. Under the unfrag policy the
+     * first and the last block may reach beyond the segment, where nothing is mapped. */
     uint32_t first_block;
     uint32_t block_count;
     bool is_large, is_expandable;

@@ -16,9 +16,8 @@ bool uf__paged_is_ready(const uf_core *core, const uf_request *request, uint32_t
 {
     const uf_block *hole = &core->blocks.items[index];
     uint64_t end = hole->addr + request->rounded_bytes;
-    return end <= hole->requested_bytes &&
-           (request->pool_class == UF_CLASS_SMALL ||
-            uf__page_cut(core, hole->region, end) == UF_NO_PAGE);
+    return end <= hole->requested_bytes && (request->pool_class == UF_CLASS_SMALL ||
+                                            uf__page_cut(core, hole->region, end) == UF_NO_PAGE);
 }
 
 void uf__paged_freed(uf_core *core, uint32_t index, uint64_t backed_end)
@@ -76,8 +75,8 @@ static uf_status take_apart(uf_core *core, uint32_t index, uint64_t edge)
     return uf__pages_unmap(core, &(uf_stretch){region, addr, addr + uf__page_bytes(core, page)});
 }
 
-/* Sees to it that [addr, end) has pages. It is in no hole that is in a set, and no edge of it cuts a
- * large page. */
+/* Sees to it that [addr, end) has pages. It is in no hole that is in a set, and no edge of it cuts
+ * a large page. */
 static uf_status back(uf_core *core, uint32_t index, uint64_t addr, uint64_t end)
 {
     const uf_block *block = &core->blocks.items[index];
@@ -120,13 +119,15 @@ static uf_status occupy(uf_core *core, const uf_place *place, uint32_t *block)
             uf__hole_put(core, index);
         }
     }
-    return status;
+    uf_status undone = core->paging->loose_bytes != 0 ? uf__take_undo(core) : UF_OK;
+    return status == UF_OK ? undone : status;
 }
 
 static uf_status region_create(uf_core *core, const uf_request *request)
 {
     uint64_t granule = core->paging->bytes_of[UF_PAGE_SMALL], bytes;
-    uint64_t devices = request->pool == UF_DEFAULT_POOL ? DEVICES_PER_REGION : DEVICES_PER_REGION / 2;
+    uint64_t devices =
+        request->pool == UF_DEFAULT_POOL ? DEVICES_PER_REGION : DEVICES_PER_REGION / 2;
     uint32_t head;
     if (core->device_total_bytes > UINT64_MAX / (2 * DEVICES_PER_REGION) ||
         !uf__round_up_checked(core->device_total_bytes * devices, granule, &bytes) ||

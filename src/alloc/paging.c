@@ -132,8 +132,8 @@ uf_status uf__page_destroy(uf_core *core, uf_page_size size)
     }
     uint32_t index = take_loose(paging, size);
     uf_page *page = &paging->pages[index];
-    status = core->device->handle_release(core->device->context, page->handle,
-                                                    paging->bytes_of[size]);
+    status =
+        core->device->handle_release(core->device->context, page->handle, paging->bytes_of[size]);
     if (status != UF_OK) {
         loosen(paging, index);
         return uf__core_device_failed(core, status);
@@ -210,8 +210,8 @@ void uf__pages_count(const uf_core *core, const uf_stretch *stretch, const uf_st
     uint64_t high = stretch->to < inner->to ? stretch->to : inner->to;
     uint64_t large = high > low ? (high - low) / bytes_of[UF_PAGE_LARGE] : 0;
     count[UF_PAGE_LARGE] += large;
-    count[UF_PAGE_SMALL] += (stretch->to - stretch->from - large * bytes_of[UF_PAGE_LARGE]) /
-                            bytes_of[UF_PAGE_SMALL];
+    count[UF_PAGE_SMALL] +=
+        (stretch->to - stretch->from - large * bytes_of[UF_PAGE_LARGE]) / bytes_of[UF_PAGE_SMALL];
 }
 
 uf_status uf__pages_map(uf_core *core, const uf_stretch *stretch, const uf_stretch *inner)

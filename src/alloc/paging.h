@@ -15,8 +15,8 @@
  * So a page that touches no active block can always be moved, and what cannot be used is bounded by
  * the small pages at the edges of blocks.
  *
- * Pages that are mapped nowhere are loose: left over from a request that moved pages, and used by the
- * next one first. They count as reserved by the large class. Accounting:
+ * Pages that are mapped nowhere are loose: they exist only while a request moves them, and after a
+ * driver call failed. They count as reserved by the large class. Accounting:
  *   core.total_bytes = bytes of all pages = reserved_bytes (small + large) */
 #ifndef UF_ALLOC_PAGING_H
 #define UF_ALLOC_PAGING_H
@@ -29,10 +29,10 @@
 typedef enum uf_page_size { UF_PAGE_SMALL, UF_PAGE_LARGE, UF_PAGE_SIZE_COUNT } uf_page_size;
 
 typedef struct uf_page {
-    uint64_t handle; /* the device's name for it */
-    uint64_t addr;   /* where it is mapped */
-    uint32_t next;   /* in the loose or the vacant list */
-    uint8_t size;    /* a uf_page_size */
+    uint64_t handle;      /* the device's name for it */
+    uint64_t addr;        /* where it is mapped */
+    uint32_t next;        /* in the loose or the vacant list */
+    uint8_t size;         /* a uf_page_size */
     uint8_t shadow_count; /* old mappings of it that are still there (shadow.h) */
     bool is_there, is_loose;
 } uf_page;
@@ -43,13 +43,13 @@ typedef struct uf_paging {
     uint32_t page_count, page_capacity, page_vacant;
     uint32_t loose[UF_PAGE_SIZE_COUNT], loose_count[UF_PAGE_SIZE_COUNT];
     uint64_t loose_bytes;
-    uint64_t free_sequence;                   /* frees so far: the age of holes */
-    uint64_t peak_frozen_bytes;               /* most at once */
-    uint64_t moved_count;                     /* pages taken from holes for others, so far */
-    uint64_t peak_active_bytes;               /* most at once, the request under way included */
-    int64_t start_ns;                         /* when the first pages were wanted */
-    uf_epochs *epochs;   /* by stream, as the next */
-    uint64_t *last_free; /* number of the stream's last free */
+    uint64_t free_sequence;     /* frees so far: the age of holes */
+    uint64_t peak_frozen_bytes; /* most at once */
+    uint64_t moved_count;       /* pages taken from holes for others, so far */
+    uint64_t peak_active_bytes; /* most at once, the request under way included */
+    int64_t start_ns;           /* when the first pages were wanted */
+    uf_epochs *epochs;          /* by stream, as the next */
+    uint64_t *last_free;        /* number of the stream's last free */
     uint32_t stream_count, epochs_capacity, last_free_capacity;
     struct uf_shadow *shadows;
     uint32_t shadow_count, shadow_capacity;

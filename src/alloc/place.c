@@ -9,8 +9,8 @@
  * driver times (device/cost.c), in sixteenths of a small page. */
 enum { COST_SMALL = 16, COST_LARGE = 26, COST_BREAK = 24 };
 
-/* A large page that work may still use cannot be taken apart without waiting for it; during a capture
- * it cannot be taken apart at all. */
+/* A large page that work may still use cannot be taken apart without waiting for it; during a
+ * capture it cannot be taken apart at all. */
 static const uint64_t COST_WAIT = UINT64_C(1) << 40, COST_NEVER = UINT64_C(1) << 50;
 
 /* Holes up to so many times the tightest are compared, and so many of them. */
@@ -62,8 +62,7 @@ static uint64_t price(const uf_core *core, const uf_block *hole, uint64_t addr, 
     if (run_from < to) {
         cost += run_cost(core, run_from, to, &inner);
     }
-    return cost + cut_cost(core, hole, addr, true) +
-           cut_cost(core, hole, end, false);
+    return cost + cut_cost(core, hole, addr, true) + cut_cost(core, hole, end, false);
 }
 
 static void consider(const uf_core *core, uint32_t hole, uint64_t addr, uint64_t end,

@@ -143,10 +143,10 @@ static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page
     return status;
 }
 
-/* Under a limit nothing moves while there is room. Without one there is a soft bound, a little above
- * what has been active at most: beyond it pages of holes are taken before it grows, as long as that
- * costs little of the time that has passed. The soft bound is tight while moving has cost next to
- * nothing. */
+/* Under a limit nothing moves while there is room. Without one there is a soft bound, a little
+ * above what has been active at most: beyond it pages of holes are taken before it grows, as long
+ * as that costs little of the time that has passed. The soft bound is tight while moving has cost
+ * next to nothing. */
 enum { TIGHT_PERCENT = 102, SOFT_PERCENT = 105 };
 static const int64_t MOVE_NS = 50000; /* a page, by the measured driver times (device/cost.c) */
 static const int64_t TIME_PER_MOVING = 200;
@@ -179,9 +179,8 @@ static uint64_t soft_room(const uf_core *core)
                   : can_afford_moving(core, 1) ? SOFT_PERCENT
                                                : 0;
     }
-    return percent == 0
-               ? hard_room(core)
-               : room_below(core, core->paging->peak_active_bytes / 100 * percent);
+    return percent == 0 ? hard_room(core)
+                        : room_below(core, core->paging->peak_active_bytes / 100 * percent);
 }
 
 /* Creates one page if there is room; *is_made tells. */
@@ -284,8 +283,7 @@ static uf_status take_small(uf_core *core, uint32_t stream, uint64_t large_count
     return status;
 }
 
-uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count,
-                         uint64_t small_count)
+uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count, uint64_t small_count)
 {
     uf_paging *paging = core->paging;
     uint64_t per_large = paging->bytes_of[UF_PAGE_LARGE] / paging->bytes_of[UF_PAGE_SMALL];

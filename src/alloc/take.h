@@ -8,10 +8,10 @@
 
 #include "alloc/paging.h"
 
-/* Makes at least so many pages loose for a stream; a large page may be replaced by small ones of as many bytes.
- * Pages in holes that are in no free set are left alone. Returns UF_OK; UF_ERROR_OUT_OF_MEMORY
- * (every page that is not in use was taken, and it is not enough; what was taken stays loose);
- * UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY. */
+/* Makes at least so many pages loose for a stream; a large page may be replaced by small ones of as
+ * many bytes. Pages in holes that are in no free set are left alone. Returns UF_OK;
+ * UF_ERROR_OUT_OF_MEMORY (every page that is not in use was taken, and it is not enough; what was
+ * taken stays loose); UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY. */
 uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count,
                          uint64_t small_count) UF_MUST_USE;
 
