@@ -88,12 +88,17 @@ void replay_exact_json(cli_json *json, const replay_view *view)
                 followed->is_equal ? UF_EVENT_NONE : followed->events_equal);
 }
 
+static bool is_unfrag(const replay_view *view)
+{
+    return view->run.policy == UF_POLICY_UNFRAG;
+}
+
 static void write_played(cli_json *json, const replay_view *view)
 {
     const char *conf = view->run.conf != NULL ? view->run.conf : uf_program_conf(view->program);
     cli_json_string(json, "input", view->options->input);
     cli_json_int64(json, "device", view->trace->devices[view->device_position].device);
-    cli_json_string(json, "policy", "torch");
+    cli_json_string(json, "policy", is_unfrag(view) ? "unfrag" : "torch");
     cli_json_string(json, "conf", conf);
     replay_bounds_json(json, view->run.card_bytes, view->limit_bytes);
     replay_exact_json(json, view);
@@ -120,7 +125,11 @@ static void write_result(cli_json *json, const replay_view *view)
     cli_json_uint64(json, "peak_allocated_bytes", result->peak_allocated_bytes);
     cli_json_uint64(json, "peak_active_bytes", result->peak_active_bytes);
     cli_json_uint64(json, "peak_reserved_bytes", result->peak_reserved_bytes);
-    cli_json_uint64(json, "peak_frozen_bytes", result->peak_frozen_bytes);
+    if (is_unfrag(view)) {
+        cli_json_uint64(json, "peak_frozen_bytes", result->peak_frozen_bytes);
+    } else {
+        cli_json_null(json, "peak_frozen_bytes"); /* nothing moves: no such figure */
+    }
     cli_json_uint64(json, "end_active_bytes", result->end_active_bytes);
     cli_json_uint64(json, "end_reserved_bytes", result->end_reserved_bytes);
     cli_json_uint64(json, "num_ooms", result->oom_count);
@@ -138,9 +147,11 @@ static void write_result(cli_json *json, const replay_view *view)
         cli_json_null(json, "stream_wait_ms");
         cli_json_null(json, "longest_stream_wait_ms");
     }
-    cli_json_double(json, "device_first_ms", result->device_first_ms);
-    cli_json_double(json, "device_emptied_ms", result->device_emptied_ms);
-    cli_json_double(json, "longest_stall_ms", result->longest_stall_ms);
+    if (is_unfrag(view)) {
+        cli_json_double(json, "device_first_ms", result->device_first_ms);
+        cli_json_double(json, "device_emptied_ms", result->device_emptied_ms);
+        cli_json_double(json, "longest_stall_ms", result->longest_stall_ms);
+    }
 }
 
 static void write_speed(cli_json *json, const replay_view *view)

@@ -35,7 +35,9 @@ static const struct argp_option option_list[] = {
      "the recording",
      1},
     {"policy", KEY_POLICY, "NAME", 0,
-     "The allocator's policy: torch, which is PyTorch's own and the default", 1},
+     "The allocator's policy: torch, which is PyTorch's own and the default, or unfrag, which "
+     "moves pages",
+     1},
     {"limit", KEY_LIMIT, "SIZE", 0,
      "Memory limit, as set by set_per_process_memory_fraction; 90% is of the card", 1},
     {"card", KEY_CARD, "SIZE", 0,
@@ -98,16 +100,9 @@ static int choose(struct argp_state *state, const char *option, const char *text
     return 1;
 }
 
-/* The name of what is planned is understood, so that it can be answered, but not offered. */
 static replay_policy choose_policy(struct argp_state *state, const char *text)
 {
-    if (strcmp(text, "unfrag") == 0) {
-        return REPLAY_UNFRAG;
-    }
-    if (strcmp(text, "torch") != 0) {
-        argp_error(state, "--policy knows 'torch', not '%s'", text);
-    }
-    return REPLAY_TORCH;
+    return choose(state, "--policy", text, "torch", "unfrag") == 0 ? REPLAY_TORCH : REPLAY_UNFRAG;
 }
 
 /* The options that choose a part of the recording. */

@@ -94,10 +94,14 @@ static void print_played(const replay_view *view)
            cli_count_format(allocs, result->alloc_count), replay_plural(result->alloc_count),
            followed->stream_count, replay_plural(followed->stream_count), followed->pool_count,
            replay_plural(followed->pool_count));
-    printf("settings       %s%s\n", conf[0] != '\0' ? conf : "PyTorch's defaults",
-           view->run.conf != NULL ? ""
-           : is_script            ? " (by the script)"
-                                  : " (as recorded)");
+    if (view->run.policy == UF_POLICY_UNFRAG) {
+        printf("policy         unfrag: pages move, settings of PyTorch's do not matter\n");
+    } else {
+        printf("settings       %s%s\n", conf[0] != '\0' ? conf : "PyTorch's defaults",
+               view->run.conf != NULL ? ""
+               : is_script            ? " (by the script)"
+                                      : " (as recorded)");
+    }
     print_memory(view);
 }
 
@@ -114,6 +118,23 @@ static void print_waste(const replay_view *view)
     } else {
         printf("%.1f %% over peak live\n", replay_waste_percent(result));
     }
+}
+
+/* The policy unfrag has no retries; what it costs is the moving of pages. */
+static void print_moving(const uf_replay_result *result)
+{
+    size_text frozen;
+    count_text calls, syncs;
+    double moving_ms = result->device_ms - result->device_first_ms - result->device_emptied_ms;
+    printf("frozen at most %10s   in private pools, where nothing is taken\n",
+           SIZE(frozen, result->peak_frozen_bytes));
+    printf("driver calls   %10s   %.1f ms by the latency model, %s wait%s for the device:\n",
+           cli_count_format(calls, result->device_calls), result->device_ms,
+           cli_count_format(syncs, result->device_syncs), replay_plural(result->device_syncs));
+    printf("                            %.1f ms to get memory, %.1f ms for empty_cache, %.1f ms to "
+           "move it,\n"
+           "                            at most %.1f ms of that in one request\n",
+           result->device_first_ms, result->device_emptied_ms, moving_ms, result->longest_stall_ms);
 }
 
 static void print_peaks(const replay_view *view)
@@ -133,6 +154,10 @@ static void print_peaks(const replay_view *view)
     printf("at the end     %10s   reserved, %s of it active\n",
            SIZE(end_reserved, result->end_reserved_bytes),
            SIZE(end_active, result->end_active_bytes));
+    if (view->run.policy == UF_POLICY_UNFRAG) {
+        print_moving(result);
+        return;
+    }
     printf("retries        %10s   requests that gave the cache back and tried again\n",
            cli_count_format(retries, result->retry_count));
     printf("driver calls   %10s   %.1f ms by the latency model, %s wait%s for the device\n",

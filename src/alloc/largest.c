@@ -5,6 +5,7 @@
 
 #include "alloc/parts.h"
 #include "alloc/rounding.h"
+#include "alloc/take.h"
 
 static uint32_t last_free(const uf_core *core, const uf_shelf *shelf)
 {
@@ -16,6 +17,9 @@ static uint32_t last_free(const uf_core *core, const uf_shelf *shelf)
 uint64_t uf__largest_block_bytes(const uf_core *core, uint32_t pool, int pool_class,
                                  uint32_t stream)
 {
+    if (core->paging != NULL) {
+        return uf__take_available_bytes(core); /* pages go where they are wanted */
+    }
     const uf_pool_class *of = &core->pools[pool].classes[pool_class];
     if (stream >= of->stream_capacity || of->shelf_of_stream[stream] == 0) {
         return 0;
@@ -67,6 +71,9 @@ static uint64_t largest_of_shelf(const uf_core *core, const uf_shelf *shelf)
 uint64_t uf__largest_request_bytes(const uf_core *core)
 {
     uint64_t largest_bytes = 0;
+    if (core->paging != NULL) {
+        return uf__take_available_bytes(core);
+    }
     for (uint32_t i = 1; i < core->shelf_count; i++) {
         uint64_t bytes = core->shelves[i] == NULL ? 0 : largest_of_shelf(core, core->shelves[i]);
         largest_bytes = bytes > largest_bytes ? bytes : largest_bytes;

@@ -298,6 +298,26 @@ uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count, u
                            : status;
 }
 
+uint64_t uf__take_available_bytes(const uf_core *core)
+{
+    uint64_t bytes = core->paging->loose_bytes;
+    for (uint32_t i = 1; i < core->shelf_count; i++) {
+        const uf_shelf *shelf = core->shelves[i];
+        uint32_t index = is_takeable(core, shelf)
+                             ? uf__freeset_at_least(&shelf->cached, core->blocks.items, 0, 0)
+                             : UF_NO_BLOCK;
+        for (; index != UF_NO_BLOCK;
+             index = uf__freeset_after(&shelf->cached, core->blocks.items, index)) {
+            uf_stretch whole = uf__hole_granules(core, &core->blocks.items[index]);
+            uf_stretch run = {whole.region, whole.from, whole.from};
+            while (whole.from < whole.to && uf__paging_next_run(core, &run, whole.to)) {
+                bytes += run.to - run.from;
+            }
+        }
+    }
+    return core->limit_bytes == UF_UNLIMITED ? bytes : bytes + hard_room(core);
+}
+
 uf_status uf__take_undo(uf_core *core)
 {
     uf_status status = UF_OK;

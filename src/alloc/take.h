@@ -15,6 +15,10 @@
 uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count,
                          uint64_t small_count) UF_MUST_USE;
 
+/* Bytes of pages that a request can have at most: those of holes and loose ones, and room to grow
+ * below the limit (not what the driver may refuse). */
+uint64_t uf__take_available_bytes(const uf_core *core);
+
 /* Gives all loose pages back to the driver. */
 uf_status uf__take_undo(uf_core *core) UF_MUST_USE;
 
