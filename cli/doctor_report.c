@@ -318,6 +318,12 @@ static bool print_recommendations(const uf_doctor *doctor)
 {
     const uf_recommendations *list = &doctor->recommendations;
     size_text size;
+    if (list->count == 0 && doctor->recommended_card_bytes != 0) {
+        printf("\nSettings for a card of %s: - (the table of the bundled recordings, "
+               "data/cards.tsv, is "
+               "not beside this program;\n  unfrag tune computes them from a recording of yours)\n",
+               show(&size, true, doctor->recommended_card_bytes));
+    }
     if (list->count == 0) {
         return true;
     }
