@@ -103,3 +103,18 @@ uf_status uf__epoch_wait(uf_core *core, uint32_t stream, uint64_t sequence)
     }
     return UF_OK;
 }
+
+void uf__epoch_end(uf_core *core)
+{
+    const uf_device *device = core->device;
+    for (uint32_t i = 0; i < core->paging->stream_count; i++) {
+        uf_epochs *epochs = &core->paging->epochs[i];
+        for (uint32_t j = 0; j < epochs->open_count; j++) {
+            (void)!device->event_wait(device->context, epochs->open[j].event);
+        }
+        epochs->open_count = 0;
+        if (device->stream_wait != NULL) {
+            (void)!device->stream_wait(device->context, core->streams[i]);
+        }
+    }
+}

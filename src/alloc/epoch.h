@@ -35,4 +35,7 @@ bool uf__epoch_is_done(const uf_core *core, uint32_t stream, uint64_t sequence);
 /* Waits until it is. Returns UF_ERROR_BUSY while an allocation is redirected. */
 uf_status uf__epoch_wait(uf_core *core, uint32_t stream, uint64_t sequence) UF_MUST_USE;
 
+/* Waits for everything on every stream and forgets all epochs; failures are ignored. */
+void uf__epoch_end(uf_core *core);
+
 #endif

@@ -28,6 +28,7 @@ void uf__paging_fini(uf_core *core)
         return;
     }
     const uf_device *device = core->device;
+    uf__epoch_end(core);
     for (uint32_t i = 0; i < core->paging->shadow_count; i++) {
         const uf_shadow *shadow = &core->paging->shadows[i];
         const uf_block *block = &core->blocks.items[shadow->block];

@@ -3,6 +3,7 @@
  * Giving segments back to the driver: one segment, garbage collection (spec 5), oversize release
  * (spec 3.4) and the flush (spec 3.5). Decides what to release; never why. */
 #include "alloc/parts.h"
+#include "alloc/shadow.h"
 
 #include <stdlib.h>
 
@@ -108,6 +109,9 @@ uf_status uf__core_flush(uf_core *core)
     uf_status status = UF_OK;
     if (core->redirection_count == 0) {
         status = uf__pending_complete_all(core, UF_ANY_POOL);
+        if (status == UF_OK && core->paging != NULL) {
+            status = uf__shadow_wait(core); /* holes must not grow together while they are listed */
+        }
         if (status == UF_OK) {
             status = release_class(core, UF_DEFAULT_POOL, UF_CLASS_LARGE);
         }

@@ -204,8 +204,10 @@ static uf_status step(uf_core *core, uint32_t stream, uf_page_size size, uint64_
 {
     uf_status status = grow(core, size, soft_room(core), is_refused, is_made);
     if (status == UF_OK && !*is_made) {
+        /* During a capture only what is known to be idle: leftovers could not be waited for. */
+        uf_take_mode mode = core->redirection_count == 0 ? UF_TAKE_ALIAS : UF_TAKE_IDLE;
         uint64_t taken;
-        status = take(core, stream, UF_TAKE_ALIAS, size, wanted, &taken);
+        status = take(core, stream, mode, size, wanted, &taken);
         *is_made = status == UF_OK && taken != 0;
     }
     return status == UF_OK && !*is_made ? grow(core, size, hard_room(core), is_refused, is_made)
@@ -288,7 +290,12 @@ uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count, u
     uf_paging *paging = core->paging;
     uint64_t per_large = paging->bytes_of[UF_PAGE_LARGE] / paging->bytes_of[UF_PAGE_SMALL];
     bool is_refused = false;
-    uf_status status = take_large(core, stream, large_count, &is_refused);
+    /* Left over from a request that failed: another stream may still be at work in them. */
+    uf_status status = paging->loose_bytes != 0 ? uf__shadow_wait(core) : UF_OK;
+    if (status == UF_OK) {
+        status = take_large(core, stream, large_count, &is_refused);
+    }
+    is_refused = false; /* a small page may be had where a large one was refused */
     if (status == UF_OK && paging->loose_count[UF_PAGE_LARGE] < large_count) {
         uint64_t missing = large_count - paging->loose_count[UF_PAGE_LARGE];
         small_count += missing * per_large;
