@@ -126,7 +126,7 @@ uf_status uf__page_destroy(uf_core *core, uf_page_size size)
     uf_paging *paging = core->paging;
     uf_status status = UF_OK;
     if (paging->pages[paging->loose[size]].shadow_count != 0) {
-        status = uf__shadow_wait(core); /* or the driver would keep the memory */
+        status = uf__shadow_settle_loose(core); /* or the driver would keep the memory */
     }
     if (status != UF_OK) {
         return status;

@@ -80,3 +80,25 @@ uf_status uf__shadow_wait(uf_core *core)
     }
     return uf__shadow_clear(core);
 }
+
+static bool has_loose_page(const uf_core *core, const uf_shadow *shadow)
+{
+    for (uint32_t i = 0; i < shadow->page_count; i++) {
+        if (core->paging->pages[shadow->pages[i]].is_loose) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uf_status uf__shadow_settle_loose(uf_core *core)
+{
+    uf_status status = uf__shadow_clear(core);
+    for (uint32_t i = 0; i < core->paging->shadow_count && status == UF_OK; i++) {
+        const uf_shadow *shadow = &core->paging->shadows[i];
+        if (has_loose_page(core, shadow)) {
+            status = uf__epoch_wait(core, shadow->stream, shadow->sequence);
+        }
+    }
+    return status == UF_OK ? uf__shadow_clear(core) : status;
+}

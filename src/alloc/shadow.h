@@ -33,4 +33,7 @@ uf_status uf__shadow_clear(uf_core *core) UF_MUST_USE;
 /* Waits for the work behind every shadow and takes them away. */
 uf_status uf__shadow_wait(uf_core *core) UF_MUST_USE;
 
+/* Waits, if need be, until no old mapping of a loose page is left. */
+uf_status uf__shadow_settle_loose(uf_core *core) UF_MUST_USE;
+
 #endif

@@ -291,7 +291,7 @@ uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count, u
     uint64_t per_large = paging->bytes_of[UF_PAGE_LARGE] / paging->bytes_of[UF_PAGE_SMALL];
     bool is_refused = false;
     /* Left over from a request that failed: another stream may still be at work in them. */
-    uf_status status = paging->loose_bytes != 0 ? uf__shadow_wait(core) : UF_OK;
+    uf_status status = paging->loose_bytes != 0 ? uf__shadow_settle_loose(core) : UF_OK;
     if (status == UF_OK) {
         status = take_large(core, stream, large_count, &is_refused);
     }
