@@ -81,10 +81,10 @@ bool uf__epoch_is_done(const uf_core *core, uint32_t stream, uint64_t sequence)
 
 uf_status uf__epoch_wait(uf_core *core, uint32_t stream, uint64_t sequence)
 {
-    if (core->redirection_count != 0) {
+    uf_epochs *epochs = &core->paging->epochs[stream];
+    if (!uf__epoch_is_done(core, stream, sequence) && core->redirection_count != 0) {
         return UF_ERROR_BUSY;
     }
-    uf_epochs *epochs = &core->paging->epochs[stream];
     while (!uf__epoch_is_done(core, stream, sequence)) {
         uf_status status = UF_OK;
         if (epochs->open_count == 0) {

@@ -32,7 +32,8 @@ uf_status uf__epoch_poll(uf_core *core) UF_MUST_USE;
 /* Whether the device is known to be done with all frees of a stream up to that number. */
 bool uf__epoch_is_done(const uf_core *core, uint32_t stream, uint64_t sequence);
 
-/* Waits until it is. Returns UF_ERROR_BUSY while an allocation is redirected. */
+/* Waits until it is. Returns UF_ERROR_BUSY if it is not known to be and an
+ * allocation is redirected. */
 uf_status uf__epoch_wait(uf_core *core, uint32_t stream, uint64_t sequence) UF_MUST_USE;
 
 /* Waits for everything on every stream and forgets all epochs; failures are ignored. */
