@@ -31,13 +31,12 @@ typedef struct setting {
     bool is_paged;
     uint64_t total_bytes, live_bytes; /* of the card; about how much is kept live */
     uint64_t slack_bytes;             /* the limit is so much above what is live */
-    bool may_leave_events;            /* the core ends with events that it never asked for */
 } setting;
 
 static const setting settings[] = {
-    {"torch", "", false, 384 * MIB, 24 * MIB, 64 * MIB, false},
-    {"expandable", "expandable_segments:True", false, 384 * MIB, 24 * MIB, 64 * MIB, false},
-    {"unfrag", "", true, 64 * MIB, 24 * MIB, 3 * MIB, true},
+    {"torch", "", false, 384 * MIB, 24 * MIB, 64 * MIB},
+    {"expandable", "expandable_segments:True", false, 384 * MIB, 24 * MIB, 64 * MIB},
+    {"unfrag", "", true, 64 * MIB, 24 * MIB, 3 * MIB},
 };
 enum { SETTING_COUNT = sizeof settings / sizeof *settings };
 
@@ -329,7 +328,7 @@ static void world_fini(world *w)
     if (counts.in_use_bytes != 0 || counts.range_count != 0 || counts.mapping_count != 0) {
         fail(w, "memory is left on the device");
     }
-    if (counts.event_count != 0 && !w->from->may_leave_events) {
+    if (counts.event_count != 0) {
         fail(w, "events are left on the device");
     }
     (void)printf("%s%s: seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64

@@ -471,7 +471,6 @@ static void world_fini(world *w)
                 "others");
         }
     }
-    synchronize(w);
     expect(w, uf__core_process(&w->core), "process");
     check(w);
     uf__core_fini(&w->core);

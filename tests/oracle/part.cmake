@@ -62,6 +62,3 @@ foreach(line ${setting_lines})
     string(REGEX REPLACE ".*\\.name = \"([a-z0-9_]+)\".*" "\\1" name "${line}")
     add_test(NAME paged_ops_${name} COMMAND paged_ops --setting ${name} --count 20000)
 endforeach()
-# What these settings find is not mended yet; to be removed one by one when it is.
-set_tests_properties(paged_ops_plain paged_ops_laggard paged_ops_others paged_ops_captures
-    PROPERTIES WILL_FAIL TRUE)
