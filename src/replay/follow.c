@@ -329,6 +329,7 @@ static void follow_flush(uf_follow *follow, uint64_t first, uint64_t end)
         }
     }
     follow->last_flush_event = first;
+    follow->settled_count = follow->has_failed ? follow->settled_count : follow->cursor;
 }
 
 /* Whether the waiting block of an event, once free and merged, would serve the request. */
@@ -680,6 +681,7 @@ uf_status uf__follow_run(uf_follow *follow, uf_program *program, const uf_assump
     uint64_t told = 0;
     while (follow->cursor < program->event_count && !follow->has_failed) {
         follow_event(follow);
+        follow->settled_count = follow->has_failed ? follow->settled_count : follow->cursor;
         if (follow->cursor - told > PROGRESS_EVENTS && program->options.progress != NULL) {
             told = follow->cursor;
             if (!program->options.progress(program->options.progress_context, told, 0)) {

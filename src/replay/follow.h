@@ -47,6 +47,7 @@ typedef struct uf_follow {
     uint64_t cursor;           /* the next event the core has to produce */
     uint64_t group_first;      /* the group of events under way */
     uint64_t group_last;       /* its last event: the alloc or oom */
+    uint64_t settled_count;    /* events whose flush or group is done without a difference */
     uint64_t peak_total_bytes; /* the recording's */
     uint32_t *pool_of_label;   /* core pool index + 1, 0 = not made yet */
     uint64_t *label_last_event;

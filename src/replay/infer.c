@@ -42,8 +42,9 @@ typedef struct uf_change {
     uf_reading reading;
 } uf_change;
 
-/* Whether a run got further than another: more events, or as many and then a flush that gives fewer
- * segments back out of place. */
+/* Whether a run got further than another: more events; or as many but with the last flush done,
+ * where the other's gives back too much; or as many and then a flush that gives fewer segments back
+ * out of place. */
 static bool is_further(const uf_follow *run, const uf_follow *than)
 {
     if (!run->has_failed || !than->has_failed) {
@@ -54,9 +55,13 @@ static bool is_further(const uf_follow *run, const uf_follow *than)
     if (is_end || is_than_end) {
         return is_end && !is_than_end;
     }
-    return run->cursor > than->cursor ||
-           (run->cursor == than->cursor && run->stray_release_count != 0 &&
-            run->stray_release_count < than->stray_release_count);
+    if (run->cursor != than->cursor) {
+        return run->cursor > than->cursor;
+    }
+    if (run->settled_count != than->settled_count) {
+        return run->settled_count > than->settled_count;
+    }
+    return run->stray_release_count != 0 && run->stray_release_count < than->stray_release_count;
 }
 
 static bool push_reading(uf_assumptions *assumptions, uint64_t event, uf_reading reading)
