@@ -159,6 +159,11 @@ typedef struct uf_core_config {
 /* Returns UF_OK, UF_ERROR_HOST_MEMORY or the device's failure. */
 uf_status uf__core_init(uf_core *core, const uf_core_config *config) UF_MUST_USE;
 
+/* Makes *to a core in the same state, with storage of its own, and without a device: the caller
+ * sets to->device and the hooks' contexts before anything but fini. A core of no device gives
+ * nothing back when it ends. False if the host has no memory left; *to is empty then. */
+bool uf__core_copy(uf_core *to, const uf_core *from);
+
 /* Drops all bookkeeping; what is held from the device is given back first. */
 void uf__core_fini(uf_core *core);
 

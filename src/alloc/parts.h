@@ -7,7 +7,8 @@
  *   release.c  giving segments back: flush, garbage collection, oversize release
  *   region.c   expandable segments
  *   pending.c  blocks that wait for other streams
- *   pool.c     pools, shelves, streams, redirections */
+ *   pool.c     pools, shelves, streams, redirections
+ *   core_copy.c  a copy of it all */
 #ifndef UF_ALLOC_PARTS_H
 #define UF_ALLOC_PARTS_H
 

@@ -76,7 +76,7 @@ static uint16_t label_of_addr(const uf_follow *follow, uint64_t addr)
     if (range == NULL) {
         return 0;
     }
-    uint16_t label = follow->assumptions->labels[range->creator];
+    uint16_t label = uf__label(follow->assumptions, range->creator);
     return label == UF_LABEL_UNKNOWN ? 0 : label;
 }
 
@@ -84,7 +84,7 @@ static uint16_t label_of_addr(const uf_follow *follow, uint64_t addr)
 static uint16_t label_of_new(const uf_follow *follow, uint64_t at)
 {
     const uf_event *event = &follow->program->events[at];
-    uint16_t label = follow->assumptions->labels[at];
+    uint16_t label = uf__label(follow->assumptions, at);
     if (label != UF_LABEL_UNKNOWN) {
         return label;
     }
@@ -92,7 +92,7 @@ static uint16_t label_of_new(const uf_follow *follow, uint64_t at)
     if (event->action == UF_ACTION_SEGMENT_MAP) {
         range = uf__ranges_adjacent(&follow->ranges, event->addr, event->addr + event->size_bytes);
     }
-    label = range == NULL ? 0 : follow->assumptions->labels[range->creator];
+    label = range == NULL ? 0 : uf__label(follow->assumptions, range->creator);
     return label == UF_LABEL_UNKNOWN ? 0 : label;
 }
 
@@ -102,7 +102,7 @@ static bool update_ranges(uf_follow *follow, const uf_event *event)
     if (is_acquisition(event)) {
         uint64_t creator = follow->cursor;
         if (event->action == UF_ACTION_SEGMENT_MAP &&
-            follow->assumptions->labels[creator] == UF_LABEL_UNKNOWN) {
+            uf__label(follow->assumptions, creator) == UF_LABEL_UNKNOWN) {
             const uf_range *range =
                 uf__ranges_adjacent(&follow->ranges, event->addr, event->addr + event->size_bytes);
             creator = range == NULL ? creator : range->creator;
@@ -247,7 +247,7 @@ static bool next_pool(void *context, uint32_t *pool)
 static void follow_free(uf_follow *follow, uint64_t at)
 {
     uint32_t op = follow->program->ops[at], id = uf__op_id(op);
-    uint32_t block = follow->block_of_alloc[id];
+    uint32_t block = uf__handles_get(&follow->blocks, id);
     bool is_later = uf__op_kind(op) == UF_OP_FREE_LATER;
     const uf_event *event = &follow->program->events[at];
     follow->group_last = is_later ? at : at + 1;
@@ -273,7 +273,7 @@ static void follow_free(uf_follow *follow, uint64_t at)
 static void follow_completion(uf_follow *follow, uint64_t at)
 {
     uint32_t op = follow->program->ops[at], id = uf__op_id(op);
-    uint32_t block = follow->block_of_alloc[id];
+    uint32_t block = uf__handles_get(&follow->blocks, id);
     follow->group_last = at;
     if (block == UF_NO_BLOCK || uf__core_block(&follow->core, block)->life != UF_LIFE_PENDING) {
         uf__follow_fail(follow, at, "a completed free that was not requested before");
@@ -337,7 +337,7 @@ static bool would_serve(const uf_follow *follow, uint64_t at, uint64_t rounded_b
                         uint32_t stream, uint32_t pool)
 {
     const uf_core *core = &follow->core;
-    uint32_t index = follow->block_of_alloc[uf__op_id(follow->program->ops[at])];
+    uint32_t index = uf__handles_get(&follow->blocks, uf__op_id(follow->program->ops[at]));
     const uf_block *blocks = core->blocks.items;
     if (index == UF_NO_BLOCK) {
         return false;
@@ -535,7 +535,10 @@ static void follow_request(uf_follow *follow, uf_group *group)
     follow->core.redirection_count -= is_redirected;
     follow->is_in_request = false;
     if (status == UF_OK && !group->is_oom) {
-        follow->block_of_alloc[uf__op_id(follow->program->ops[group->last])] = block;
+        if (!uf__handles_set(&follow->blocks, uf__op_id(follow->program->ops[group->last]),
+                             block)) {
+            fail_status(follow, UF_ERROR_HOST_MEMORY);
+        }
     } else if (status != UF_OK && status != UF_ERROR_OUT_OF_MEMORY) {
         fail_status(follow, status);
     }
@@ -621,15 +624,16 @@ static void follow_event(uf_follow *follow)
     follow_group(follow);
 }
 
+/* Room for all pools known now; runs in between may have made new ones. */
 static bool allocate(uf_follow *follow)
 {
     const uf_program *program = follow->program;
-    follow->block_of_alloc = calloc(program->alloc_count + 1u, sizeof *follow->block_of_alloc);
-    follow->pool_of_label = calloc(program->pool_count + 1u, sizeof *follow->pool_of_label);
-    follow->label_last_event = calloc(program->pool_count + 1u, sizeof *follow->label_last_event);
-    follow->is_retired = calloc(program->pool_count + 1u, sizeof *follow->is_retired);
-    return follow->block_of_alloc != NULL && follow->pool_of_label != NULL &&
-           follow->label_last_event != NULL && follow->is_retired != NULL;
+    follow->label_count = program->pool_count;
+    follow->pool_of_label = calloc(follow->label_count, sizeof *follow->pool_of_label);
+    follow->label_last_event = calloc(follow->label_count, sizeof *follow->label_last_event);
+    follow->is_retired = calloc(follow->label_count, sizeof *follow->is_retired);
+    return follow->pool_of_label != NULL && follow->label_last_event != NULL &&
+           follow->is_retired != NULL;
 }
 
 /* The most the recording ever held, by its events. */
@@ -648,7 +652,8 @@ static uint64_t peak_total(const uf_program *program, uint64_t total_bytes)
     return peak_bytes;
 }
 
-uf_status uf__follow_run(uf_follow *follow, uf_program *program, const uf_assumptions *assumptions)
+uf_status uf__follow_begin(uf_follow *follow, uf_program *program,
+                           const uf_assumptions *assumptions)
 {
     memset(follow, 0, sizeof *follow);
     follow->program = program;
@@ -666,7 +671,8 @@ uf_status uf__follow_run(uf_follow *follow, uf_program *program, const uf_assump
                              .order_hook = next_completion,
                              .order_context = follow};
     uf_status status = uf__core_init(&follow->core, &config);
-    if (status != UF_OK || !allocate(follow)) {
+    if (status != UF_OK || !allocate(follow) ||
+        !uf__handles_init(&follow->blocks, program->alloc_count)) {
         return UF_ERROR_HOST_MEMORY;
     }
     follow->core.pool_hook = next_pool;
@@ -678,8 +684,14 @@ uf_status uf__follow_run(uf_follow *follow, uf_program *program, const uf_assump
         }
     }
     follow->peak_total_bytes = peak_total(program, follow->core.total_bytes);
-    uint64_t told = 0;
-    while (follow->cursor < program->event_count && !follow->has_failed) {
+    return UF_OK;
+}
+
+uf_status uf__follow_go(uf_follow *follow, uint64_t until)
+{
+    const uf_program *program = follow->program;
+    uint64_t told = follow->cursor;
+    while (follow->cursor < program->event_count && follow->cursor < until && !follow->has_failed) {
         follow_event(follow);
         follow->settled_count = follow->has_failed ? follow->settled_count : follow->cursor;
         if (follow->cursor - told > PROGRESS_EVENTS && program->options.progress != NULL) {
@@ -689,19 +701,60 @@ uf_status uf__follow_run(uf_follow *follow, uf_program *program, const uf_assump
             }
         }
     }
-    if (!follow->has_failed) {
+    if (!follow->has_failed && follow->cursor >= program->event_count) {
         follow->group_last = program->event_count;
         return uf__follow_compare_end(follow);
     }
     return follow->status;
 }
 
+uf_status uf__follow_run(uf_follow *follow, uf_program *program, const uf_assumptions *assumptions)
+{
+    uf_status status = uf__follow_begin(follow, program, assumptions);
+    return status == UF_OK ? uf__follow_go(follow, UINT64_MAX) : status;
+}
+
+static bool copy_open(uint64_t **events, size_t count, size_t capacity)
+{
+    if (*events == NULL) {
+        return true;
+    }
+    uint64_t *copy = malloc(capacity * sizeof *copy);
+    if (copy != NULL) {
+        memcpy(copy, *events, count * sizeof *copy);
+    }
+    *events = copy;
+    return copy != NULL;
+}
+
+bool uf__follow_copy(uf_follow *to, const uf_follow *from)
+{
+    *to = *from;
+    to->device.context = to;
+    to->sim.device.context = &to->sim;
+    bool is_good = uf__core_copy(&to->core, &from->core);
+    to->core.device = is_good ? &to->device : NULL;
+    to->core.event_context = to->core.order_context = to->core.pool_context = to;
+    /* Each takes its part over even if one before it failed. */
+    is_good &= uf__handles_copy(&to->blocks, &from->blocks);
+    is_good &= uf__ranges_copy(&to->ranges, &from->ranges);
+    is_good &= copy_open(&to->open_in_call, to->open_in_call_count, to->open_in_call_capacity);
+    is_good &= copy_open(&to->open_explicit, to->open_explicit_count, to->open_explicit_capacity);
+    is_good &= allocate(to);
+    for (uint32_t label = 0; label < from->label_count && is_good; label++) {
+        to->pool_of_label[label] = from->pool_of_label[label];
+        to->label_last_event[label] = from->label_last_event[label];
+        to->is_retired[label] = from->is_retired[label];
+    }
+    return is_good;
+}
+
 void uf__follow_fini(uf_follow *follow)
 {
-    follow->core.event_hook = NULL;
+    follow->core.device = NULL; /* nobody asks what it gives back */
     uf__core_fini(&follow->core);
+    uf__handles_fini(&follow->blocks);
     uf__ranges_fini(&follow->ranges);
-    free(follow->block_of_alloc);
     free(follow->pool_of_label);
     free(follow->label_last_event);
     free(follow->is_retired);

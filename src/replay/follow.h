@@ -9,6 +9,7 @@
 
 #include "alloc/core.h"
 #include "device/sim.h"
+#include "replay/handles.h"
 #include "replay/program.h"
 #include "replay/ranges.h"
 
@@ -29,12 +30,23 @@ typedef struct uf_forced_reading {
 
 /* What a run takes for granted. */
 typedef struct uf_assumptions {
-    uint16_t *labels;  /* by creator: event_count + start segments entries */
+    uint16_t *labels;  /* by creator, plus 1, 0 = unknown: event_count + start segments entries, of
+                          which only those of events that create memory are ever touched */
     uint8_t *is_bound; /* the label is recorded and must not change */
     bool has_private;  /* any label is a private pool */
     uf_forced_reading *readings;
     size_t reading_count, reading_capacity;
 } uf_assumptions;
+
+static inline uint16_t uf__label(const uf_assumptions *assumptions, uint64_t creator)
+{
+    return (uint16_t)(assumptions->labels[creator] - 1u);
+}
+
+static inline void uf__label_set(uf_assumptions *assumptions, uint64_t creator, uint16_t label)
+{
+    assumptions->labels[creator] = (uint16_t)(label + 1u);
+}
 
 typedef struct uf_follow {
     uf_program *program;
@@ -42,14 +54,15 @@ typedef struct uf_follow {
     uf_core core;
     uf_sim sim;
     uf_device device; /* the sim behind a recording's answers */
-    uint32_t *block_of_alloc;
+    uf_handles blocks;
     uf_ranges ranges;
     uint64_t cursor;           /* the next event the core has to produce */
     uint64_t group_first;      /* the group of events under way */
     uint64_t group_last;       /* its last event: the alloc or oom */
     uint64_t settled_count;    /* events whose flush or group is done without a difference */
     uint64_t peak_total_bytes; /* the recording's */
-    uint32_t *pool_of_label;   /* core pool index + 1, 0 = not made yet */
+    uint32_t label_count;
+    uint32_t *pool_of_label; /* core pool index + 1, 0 = not made yet */
     uint64_t *label_last_event;
     bool *is_retired;          /* by label: the pool's memory may be released */
     uint64_t last_flush_event; /* the latest explicit flush, UF_EVENT_NONE = none */
@@ -74,6 +87,16 @@ typedef struct uf_follow {
  * follow->difference tells. fini in any case. */
 uf_status uf__follow_run(uf_follow *follow, uf_program *program,
                          const uf_assumptions *assumptions) UF_MUST_USE;
+
+/* The same in pieces: begin stands before the first event; go stops between two groups of events,
+ * at `until` or behind it, or at the first difference, or at the end, where it compares the final
+ * state. A copy goes on by itself, also under other assumptions on what is still to come; false if
+ * the host has no memory left. fini in any case. */
+uf_status uf__follow_begin(uf_follow *follow, uf_program *program,
+                           const uf_assumptions *assumptions) UF_MUST_USE;
+uf_status uf__follow_go(uf_follow *follow, uint64_t until) UF_MUST_USE;
+bool uf__follow_copy(uf_follow *to, const uf_follow *from) UF_MUST_USE;
+
 void uf__follow_fini(uf_follow *follow);
 
 /* tape.c: makes follow->device, which answers as the recording does. */

@@ -3,7 +3,17 @@
  * Choosing what to assume where events are silent: which segments belong to private pools, and
  * whether a flush was empty_cache or the request's own. Starts from the plainest reading; at the
  * first difference it tries the few changes that could explain it, keeps the one that gets
- * furthest, and goes on from there. */
+ * furthest, and goes on from there.
+ *
+ * A change matters from the event it speaks of, so a trial need not begin with the recording. The
+ * run under the assumptions made so far leaves marks, copies of itself between two groups of
+ * events, and a trial goes on from the last mark before its change. Marks are thinned out as the
+ * run moves away from them:
+ *
+ *   events  |------------------------------------------------------------>
+ *   marks   |               |        |     |   |  | | |||* first difference
+ *                                                  |  ^ the suspect's event
+ *                                                  trial ------> */
 #include "replay/infer.h"
 
 #include <inttypes.h>
@@ -13,9 +23,20 @@
 #include "replay/follow.h"
 #include "replay/rebuild.h"
 
-enum { MAX_POOL_CHOICES = 6, MAX_CHANGES = 48 };
+enum {
+    MAX_POOL_CHOICES = 6,
+    MAX_CHANGES = 48,
+    MAX_MARKS = 32,
+    MIN_MARKS = 4,
+    MIN_MARK_EVENTS = 256, /* between two marks */
+    BLOCKS_PER_EVENT = 4   /* copying so many blocks takes as long as following an event */
+};
 
-/* At most this many events are followed in all; beyond it the best result so far stands. */
+/* All marks together take about as much memory at most, and that much more with MIN_MARKS. */
+static const size_t MARK_BYTES = (size_t)64 << 20;
+
+/* At most this many events are followed in all, copies made counted in, and four times the
+ * recording; beyond it the best result so far stands. */
 static const uint64_t EVENT_BUDGET = 60u * 1000u * 1000u;
 
 typedef struct uf_inference {
@@ -23,10 +44,14 @@ typedef struct uf_inference {
     uf_assumptions assumptions;
     uint64_t creator_count;
     uint64_t budget;
-    uf_status status;                /* why a run could not be made */
-    uf_follow *best;                 /* the run that got furthest; a core keeps pointers into it */
+    uf_status status;            /* why a run could not be made */
+    uint64_t *creators;          /* those that events made, in order: their events */
+    size_t acquisition_count;    /* how many */
+    uf_follow *best;             /* the run that got furthest; a core keeps pointers into it */
+    uf_follow *marks[MAX_MARKS]; /* states of that run, by event */
+    uint32_t mark_count;
     uint32_t spare_label;            /* a pool that nothing uses yet, 0 = none */
-    uint16_t old_label, *old_labels; /* what the last change replaced */
+    uint16_t old_label, *old_labels; /* what the last change replaced; a split's by creators */
 } uf_inference;
 
 typedef enum uf_change_kind {
@@ -108,9 +133,34 @@ static bool bind_final(uf_inference *inference, const uf_ranges *ranges)
              r < ranges->count && ranges->items[r].addr < segment->addr + segment->total_bytes;
              r++) {
             uint64_t creator = ranges->items[r].creator;
-            inference->assumptions.labels[creator] = (uint16_t)label;
+            uf__label_set(&inference->assumptions, creator, (uint16_t)label);
             inference->assumptions.is_bound[creator] = 1;
             inference->assumptions.has_private |= label != 0;
+        }
+    }
+    return true;
+}
+
+static bool is_acquisition(const uf_event *event)
+{
+    return event->action == UF_ACTION_SEGMENT_ALLOC || event->action == UF_ACTION_SEGMENT_MAP;
+}
+
+static bool list_creators(uf_inference *inference)
+{
+    const uf_program *program = inference->program;
+    size_t count = 0;
+    for (uint64_t i = 0; i < program->event_count; i++) {
+        count += is_acquisition(&program->events[i]);
+    }
+    inference->creators = malloc((count + 1) * sizeof *inference->creators);
+    inference->old_labels = malloc((count + 1) * sizeof *inference->old_labels);
+    if (inference->creators == NULL || inference->old_labels == NULL) {
+        return false;
+    }
+    for (uint64_t i = 0; i < program->event_count; i++) {
+        if (is_acquisition(&program->events[i])) {
+            inference->creators[inference->acquisition_count++] = i;
         }
     }
     return true;
@@ -122,33 +172,30 @@ static bool assume_plainly(uf_inference *inference)
     uint64_t start_count = program->start == NULL ? 0 : program->start->segment_count;
     inference->creator_count = program->event_count + start_count;
     uf_assumptions *assumptions = &inference->assumptions;
-    assumptions->labels = malloc((inference->creator_count + 1) * sizeof *assumptions->labels);
+    assumptions->labels = calloc(inference->creator_count + 1, sizeof *assumptions->labels);
     assumptions->is_bound = calloc(inference->creator_count + 1, 1);
-    inference->old_labels = malloc((inference->creator_count + 1) * sizeof *assumptions->labels);
-    if (assumptions->labels == NULL || assumptions->is_bound == NULL ||
-        inference->old_labels == NULL) {
+    if (assumptions->labels == NULL || assumptions->is_bound == NULL || !list_creators(inference)) {
         return false;
     }
-    memset(assumptions->labels, 0xff, (inference->creator_count + 1) * sizeof *assumptions->labels);
     uf_ranges ranges = {0};
     uint64_t unused_bytes;
     bool is_good = true;
     for (uint64_t i = 0; i < start_count && is_good; i++) {
         const uf_start_segment *segment = &program->start->segments[i];
-        assumptions->labels[program->event_count + i] = (uint16_t)segment->label;
+        uf__label_set(assumptions, program->event_count + i, (uint16_t)segment->label);
         assumptions->has_private |= segment->label != 0;
         is_good = uf__ranges_add(&ranges, segment->addr, segment->end - segment->addr,
                                  program->event_count + i);
     }
     for (uint64_t i = 0; i < program->event_count && is_good; i++) {
         const uf_event *event = &program->events[i];
-        if (event->action == UF_ACTION_SEGMENT_ALLOC || event->action == UF_ACTION_SEGMENT_MAP) {
+        if (is_acquisition(event)) {
             is_good = uf__ranges_add(&ranges, event->addr, event->size_bytes, i);
             const uf_site *site = &program->trace->sites[event->site];
             uint32_t label = 0;
             if (is_good && site->has_pool_id) {
                 is_good = uf__program_pool_find(program, site->pool_id, &label);
-                assumptions->labels[i] = (uint16_t)label;
+                uf__label_set(assumptions, i, (uint16_t)label);
                 assumptions->is_bound[i] = 1;
                 assumptions->has_private |= label != 0;
             }
@@ -208,7 +255,7 @@ static void add_label_changes(uf_inference *inference, uint64_t creator, uf_chan
     uint16_t labels[MAX_POOL_CHOICES];
     size_t label_count = list_pools(inference, labels);
     for (size_t i = 0; i < label_count; i++) {
-        if (labels[i] != assumptions->labels[creator]) {
+        if (labels[i] != uf__label(assumptions, creator)) {
             changes[(*count)++] =
                 (uf_change){.kind = UF_CHANGE_LABEL, .at = creator, .label = labels[i]};
         }
@@ -217,7 +264,7 @@ static void add_label_changes(uf_inference *inference, uint64_t creator, uf_chan
     for (uint32_t label = 1; label < inference->program->pool_count; label++) {
         if (inference->program->pools[label].is_recorded &&
             inference->best->label_last_event[label] == 0 &&
-            assumptions->labels[creator] != label && *count < MAX_CHANGES) {
+            uf__label(assumptions, creator) != label && *count < MAX_CHANGES) {
             changes[(*count)++] =
                 (uf_change){.kind = UF_CHANGE_LABEL, .at = creator, .label = (uint16_t)label};
         }
@@ -233,16 +280,17 @@ static void add_splits(uf_inference *inference, uint64_t creator, uf_change *cha
     if (creator == UF_EVENT_NONE || creator >= inference->creator_count) {
         return;
     }
-    uint16_t label = assumptions->labels[creator];
-    uint64_t first = UF_EVENT_NONE, recent = UF_EVENT_NONE;
-    for (uint64_t i = 0; i < inference->creator_count; i++) {
-        bool is_guess = assumptions->labels[i] == label && !assumptions->is_bound[i];
-        bool is_recent = follow->last_flush_event != UF_EVENT_NONE && i > follow->last_flush_event;
-        first = is_guess && first == UF_EVENT_NONE ? i : first;
-        recent = is_guess && is_recent && recent == UF_EVENT_NONE ? i : recent;
-    }
+    uint16_t label = uf__label(assumptions, creator);
     if (label == 0 || label == UF_LABEL_UNKNOWN || inference->spare_label == 0) {
         return;
+    }
+    uint64_t first = UF_EVENT_NONE, recent = UF_EVENT_NONE;
+    for (size_t i = 0; i < inference->acquisition_count && recent == UF_EVENT_NONE; i++) {
+        uint64_t at = inference->creators[i];
+        bool is_guess = uf__label(assumptions, at) == label && !assumptions->is_bound[at];
+        bool is_recent = follow->last_flush_event != UF_EVENT_NONE && at > follow->last_flush_event;
+        first = is_guess && first == UF_EVENT_NONE ? at : first;
+        recent = is_guess && is_recent ? at : recent;
     }
     const uint64_t starts[2] = {first, recent};
     for (size_t i = 0; i < 2 && *count < MAX_CHANGES; i++) {
@@ -303,16 +351,17 @@ static bool apply(uf_inference *inference, const uf_change *change)
     }
     assumptions->has_private = true;
     if (change->kind == UF_CHANGE_LABEL) {
-        inference->old_label = assumptions->labels[change->at];
-        assumptions->labels[change->at] = change->label;
+        inference->old_label = uf__label(assumptions, change->at);
+        uf__label_set(assumptions, change->at, change->label);
         return true;
     }
-    memcpy(inference->old_labels, assumptions->labels,
-           inference->creator_count * sizeof *assumptions->labels);
-    uint16_t from = assumptions->labels[change->at];
-    for (uint64_t i = change->at; i <= change->to && i < inference->creator_count; i++) {
-        if (assumptions->labels[i] == from && !assumptions->is_bound[i]) {
-            assumptions->labels[i] = change->label;
+    uint16_t from = uf__label(assumptions, change->at);
+    for (size_t i = 0; i < inference->acquisition_count; i++) {
+        uint64_t at = inference->creators[i];
+        inference->old_labels[i] = uf__label(assumptions, at);
+        if (at >= change->at && at <= change->to && inference->old_labels[i] == from &&
+            !assumptions->is_bound[at]) {
+            uf__label_set(assumptions, at, change->label);
         }
     }
     return true;
@@ -323,11 +372,14 @@ static void undo(uf_inference *inference, const uf_change *change)
     uf_assumptions *assumptions = &inference->assumptions;
     if (change->kind == UF_CHANGE_READING) {
         assumptions->reading_count--;
-    } else if (change->kind == UF_CHANGE_LABEL) {
-        assumptions->labels[change->at] = inference->old_label;
-    } else {
-        memcpy(assumptions->labels, inference->old_labels,
-               inference->creator_count * sizeof *assumptions->labels);
+        return;
+    }
+    if (change->kind == UF_CHANGE_LABEL) {
+        uf__label_set(assumptions, change->at, inference->old_label);
+        return;
+    }
+    for (size_t i = 0; i < inference->acquisition_count; i++) {
+        uf__label_set(assumptions, inference->creators[i], inference->old_labels[i]);
     }
 }
 
@@ -339,22 +391,147 @@ static void follow_destroy(uf_follow *follow)
     }
 }
 
-/* One run under the present assumptions; NULL if the host has no memory left. */
-static uf_follow *run(uf_inference *inference)
+static void spend(uf_inference *inference, uint64_t event_count)
 {
+    inference->budget -= event_count < inference->budget ? event_count : inference->budget;
+}
+
+/* A copy of a run; NULL if the host has no memory left. */
+static uf_follow *copy_of(uf_inference *inference, const uf_follow *follow)
+{
+    uf_follow *copy = malloc(sizeof *copy);
+    if (copy != NULL && !uf__follow_copy(copy, follow)) {
+        follow_destroy(copy);
+        copy = NULL;
+    }
+    spend(inference, follow->core.blocks.count / BLOCKS_PER_EVENT);
+    return copy;
+}
+
+/* A run that stands at the last mark not after an event, else at the start. NULL if the host has no
+ * memory left. */
+static uf_follow *start_before(uf_inference *inference, uint64_t event)
+{
+    uint32_t mark = inference->mark_count;
+    while (mark > 0 && inference->marks[mark - 1]->cursor > event) {
+        mark--;
+    }
+    if (mark > 0) {
+        return copy_of(inference, inference->marks[mark - 1]);
+    }
     uf_follow *follow = malloc(sizeof *follow);
     if (follow == NULL) {
         return NULL;
     }
-    uf_status status = uf__follow_run(follow, inference->program, &inference->assumptions);
-    uint64_t spent = follow->cursor + 1;
-    inference->budget -= spent < inference->budget ? spent : inference->budget;
+    uf_status status = uf__follow_begin(follow, inference->program, &inference->assumptions);
     if (status != UF_OK) {
         follow_destroy(follow);
         inference->status = status;
         return NULL;
     }
     return follow;
+}
+
+static bool go(uf_inference *inference, uf_follow *follow, uint64_t until)
+{
+    uint64_t from = follow->cursor;
+    uf_status status = uf__follow_go(follow, until);
+    inference->program->followed_count += follow->cursor - from;
+    spend(inference, follow->cursor - from + 1);
+    inference->status = status != UF_OK ? status : inference->status;
+    return status == UF_OK;
+}
+
+/* One run under the present assumptions, which changed from an event on; NULL if the host has no
+ * memory left. */
+static uf_follow *run_from(uf_inference *inference, uint64_t event)
+{
+    uf_follow *follow = start_before(inference, event);
+    if (follow != NULL && !go(inference, follow, UINT64_MAX)) {
+        follow_destroy(follow);
+        return NULL;
+    }
+    return follow;
+}
+
+/* The event from which on a change matters: 0 if it speaks of the start state. */
+static uint64_t first_event(const uf_inference *inference, const uf_change *change)
+{
+    return change->at < inference->program->event_count ? change->at : 0;
+}
+
+static void drop_marks(uf_inference *inference, uint32_t from)
+{
+    while (inference->mark_count > from) {
+        follow_destroy(inference->marks[--inference->mark_count]);
+    }
+}
+
+static void drop_marks_after(uf_inference *inference, uint64_t event)
+{
+    uint32_t kept = inference->mark_count;
+    while (kept > 0 && inference->marks[kept - 1]->cursor > event) {
+        kept--;
+    }
+    drop_marks(inference, event == 0 ? 0 : kept);
+}
+
+/* Removes the mark whose loss lengthens the way to the run least, in proportion. */
+static void thin_marks(uf_inference *inference, uint64_t cursor)
+{
+    uint32_t chosen = 1;
+    double least = 0.0;
+    for (uint32_t i = 1; i + 1 < inference->mark_count; i++) {
+        uint64_t gap = inference->marks[i + 1]->cursor - inference->marks[i - 1]->cursor;
+        double loss = (double)gap / (double)(cursor - inference->marks[i]->cursor + 1);
+        if (i == 1 || loss < least) {
+            least = loss;
+            chosen = i;
+        }
+    }
+    follow_destroy(inference->marks[chosen]);
+    inference->mark_count--;
+    memmove(&inference->marks[chosen], &inference->marks[chosen + 1],
+            (inference->mark_count - chosen) * sizeof(uf_follow *));
+}
+
+static uint32_t mark_limit(const uf_follow *follow)
+{
+    size_t bytes =
+        follow->core.blocks.count * sizeof(uf_block) + follow->core.shelf_count * sizeof(uf_shelf);
+    size_t count = MARK_BYTES / bytes;
+    return count > MAX_MARKS ? MAX_MARKS : count < MIN_MARKS ? MIN_MARKS : (uint32_t)count;
+}
+
+static bool leave_mark(uf_inference *inference, const uf_follow *follow)
+{
+    while (inference->mark_count >= mark_limit(follow)) {
+        thin_marks(inference, follow->cursor);
+    }
+    uf_follow *mark = copy_of(inference, follow);
+    if (mark != NULL) {
+        inference->marks[inference->mark_count++] = mark;
+    }
+    return mark != NULL;
+}
+
+/* The best run once more, under assumptions that changed from an event on, leaving marks. */
+static bool advance(uf_inference *inference, uint64_t event)
+{
+    drop_marks_after(inference, event);
+    follow_destroy(inference->best);
+    uf_follow *follow = inference->best = start_before(inference, event);
+    bool is_good = follow != NULL;
+    while (is_good && !follow->has_failed && follow->cursor < inference->program->event_count) {
+        if (inference->mark_count == 0 ||
+            inference->marks[inference->mark_count - 1]->cursor < follow->cursor) {
+            is_good = leave_mark(inference, follow);
+        }
+        uint64_t step = follow->core.blocks.count / BLOCKS_PER_EVENT;
+        step = step < MIN_MARK_EVENTS ? MIN_MARK_EVENTS : step;
+        is_good = is_good && go(inference, follow, follow->cursor + step);
+    }
+    return is_good;
 }
 
 /* Tries each change; keeps the best if it gets further. */
@@ -368,8 +545,12 @@ static bool improve(uf_inference *inference, bool *is_better)
         if (i >= likely_count && best != NULL) {
             break;
         }
-        uf_follow *follow = apply(inference, &changes[i]) ? run(inference) : NULL;
-        undo(inference, &changes[i]);
+        bool is_applied = apply(inference, &changes[i]);
+        uf_follow *follow =
+            is_applied ? run_from(inference, first_event(inference, &changes[i])) : NULL;
+        if (is_applied) {
+            undo(inference, &changes[i]);
+        }
         if (follow == NULL) {
             follow_destroy(best);
             return false;
@@ -383,15 +564,17 @@ static bool improve(uf_inference *inference, bool *is_better)
         }
     }
     *is_better = best != NULL;
+    follow_destroy(best);
     if (*is_better) {
         const uf_change *chosen = &changes[best_index];
-        (void)apply(inference, chosen);
-        follow_destroy(inference->best);
-        inference->best = best;
+        if (!apply(inference, chosen)) {
+            return false;
+        }
         inference->program->report.relabel_count += chosen->kind != UF_CHANGE_READING;
         if (chosen->kind != UF_CHANGE_READING && chosen->label == inference->spare_label) {
             inference->spare_label = 0;
         }
+        return advance(inference, first_event(inference, chosen));
     }
     return true;
 }
@@ -431,14 +614,18 @@ static bool settle_retries(uf_inference *inference)
         }
         uf_change change = {.at = open[i],
                             .reading = is_more ? UF_READING_IN_CALL : UF_READING_EXPLICIT};
-        uf_follow *follow = apply(inference, &change) ? run(inference) : NULL;
+        bool is_applied = apply(inference, &change);
+        uf_follow *follow = is_applied ? run_from(inference, open[i]) : NULL;
         is_good = follow != NULL;
         if (is_good && !follow->has_failed &&
             retries_off(inference, follow) < retries_off(inference, inference->best)) {
             follow_destroy(inference->best);
             inference->best = follow;
+            drop_marks_after(inference, open[i]);
         } else {
-            undo(inference, &change);
+            if (is_applied) {
+                undo(inference, &change);
+            }
             follow_destroy(follow);
         }
     }
@@ -471,29 +658,33 @@ static void report_best(uf_inference *inference)
 
 uf_status uf__infer(uf_program *program)
 {
-    uf_inference inference = {
-        .program = program, .budget = EVENT_BUDGET, .status = UF_ERROR_HOST_MEMORY};
+    uf_inference inference = {.program = program,
+                              .budget = EVENT_BUDGET + 4 * program->event_count,
+                              .status = UF_ERROR_HOST_MEMORY};
     bool is_good = assume_plainly(&inference);
-    inference.best = is_good ? run(&inference) : NULL;
+    inference.best = is_good ? run_from(&inference, 0) : NULL;
     is_good = inference.best != NULL;
-    bool is_better = is_good && inference.best->has_failed, has_trials = is_better;
+    bool is_better = is_good && inference.best->has_failed;
+    is_good = is_good && (!is_better || advance(&inference, 0));
     while (is_good && is_better && inference.best->has_failed && inference.budget > 0) {
         is_good = improve(&inference, &is_better);
     }
     is_good = is_good && settle_retries(&inference);
-    has_trials = has_trials || inference.budget + program->event_count + 1 < EVENT_BUDGET;
-    if (is_good && has_trials) {
+    drop_marks(&inference, 0);
+    if (is_good && program->followed_count > inference.best->cursor) {
         /* Trials wrote into the program; the chosen run writes last. */
         follow_destroy(inference.best);
-        inference.best = run(&inference);
+        inference.best = run_from(&inference, 0);
         is_good = inference.best != NULL;
     }
     if (is_good) {
         report_best(&inference);
     }
+    drop_marks(&inference, 0);
     follow_destroy(inference.best);
     free(inference.assumptions.labels);
     free(inference.assumptions.is_bound);
+    free(inference.creators);
     free(inference.old_labels);
     free(inference.assumptions.readings);
     return is_good ? UF_OK : inference.status;

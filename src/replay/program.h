@@ -70,6 +70,7 @@ struct uf_program {
     uint32_t pool_count;
     uf_start *start; /* where the trace begins mid-life, else NULL */
     uint64_t peak_live_bytes;
+    uint64_t followed_count; /* events followed while looking for assumptions, trials included */
     uf_conf conf;
     char *conf_text;
     uf_program_options options;

@@ -12,6 +12,21 @@ void uf__ranges_fini(uf_ranges *ranges)
     memset(ranges, 0, sizeof *ranges);
 }
 
+bool uf__ranges_copy(uf_ranges *to, const uf_ranges *from)
+{
+    memset(to, 0, sizeof *to);
+    if (from->count == 0) {
+        return true;
+    }
+    to->items = malloc(from->count * sizeof *to->items);
+    if (to->items == NULL) {
+        return false;
+    }
+    memcpy(to->items, from->items, from->count * sizeof *to->items);
+    to->count = to->capacity = from->count;
+    return true;
+}
+
 size_t uf__ranges_position(const uf_ranges *ranges, uint64_t addr)
 {
     size_t low = 0, high = ranges->count;

@@ -21,6 +21,9 @@ typedef struct uf_ranges {
 
 void uf__ranges_fini(uf_ranges *ranges);
 
+/* False if the host has no memory left; *to is empty then. */
+bool uf__ranges_copy(uf_ranges *to, const uf_ranges *from);
+
 /* Both return false if the host has no memory left. */
 bool uf__ranges_add(uf_ranges *ranges, uint64_t addr, uint64_t size_bytes, uint64_t creator);
 /* Removes what lies in [addr, addr + size_bytes), cutting ranges where needed. *removed_bytes is

@@ -28,7 +28,7 @@ static bool is_pool_known(const uf_follow *follow, uint32_t run)
 
 static uint16_t label_of(const uf_follow *follow, uint32_t run)
 {
-    return follow->assumptions->labels[follow->program->event_count + run];
+    return uf__label(follow->assumptions, follow->program->event_count + run);
 }
 
 /* Whether run `other` lies in the reservation of run `first`, of which a part ends at `end`. */
@@ -165,8 +165,8 @@ static uf_status adopt(uf_follow *follow, const uf_start_segment *segment, uint1
             continue;
         }
         uint32_t block = pieces->blocks[i].handle, id = pieces->allocs[i];
-        follow->block_of_alloc[id] = block;
-        if (pieces->is_waiting[i]) {
+        status = uf__handles_set(&follow->blocks, id, block) ? UF_OK : UF_ERROR_HOST_MEMORY;
+        if (pieces->is_waiting[i] && status == UF_OK) {
             status = uf__core_use_external(&follow->core, block, id);
             status = status == UF_OK ? uf__core_free(&follow->core, block) : status;
         }
