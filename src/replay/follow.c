@@ -495,7 +495,9 @@ static bool group_init(uf_follow *follow, uf_group *group)
                                ? label_of_new(follow, acquired_at)
                            : follow->assumptions->has_private ? label_of_addr(follow, end->addr)
                                                               : 0;
-            program->alloc_pool[id] = group->label;
+            if (program->alloc_pool[id] != group->label) { /* zeros take no memory */
+                program->alloc_pool[id] = group->label;
+            }
         }
         follow->label_last_event[group->label] = group->last;
     }

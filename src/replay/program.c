@@ -113,18 +113,50 @@ static bool resize(void **items, size_t item_bytes, size_t count)
     return moved != NULL;
 }
 
-static bool grow_allocs(uf_linker *linker)
+/* As above, with zeros behind the first `kept` items. The first time the system's own zeros serve,
+ * which take no memory where nothing else is written. */
+static bool resize_zeroed(void **items, size_t item_bytes, size_t kept, size_t count)
+{
+    if (*items == NULL) {
+        *items = calloc(count, item_bytes);
+        return *items != NULL;
+    }
+    if (!resize(items, item_bytes, count)) {
+        return false;
+    }
+    memset((char *)*items + kept * item_bytes, 0, (count - kept) * item_bytes);
+    return true;
+}
+
+static bool set_capacity(uf_linker *linker, uint32_t capacity)
 {
     uf_program *program = linker->program;
-    uint32_t capacity = linker->capacity == 0 ? 1024 : linker->capacity * 2;
     if (!resize((void **)&program->alloc_bytes, sizeof *program->alloc_bytes, capacity) ||
-        !resize((void **)&program->alloc_stream, sizeof *program->alloc_stream, capacity) ||
-        !resize((void **)&program->alloc_pool, sizeof *program->alloc_pool, capacity) ||
+        !resize_zeroed((void **)&program->alloc_stream, sizeof *program->alloc_stream,
+                       linker->capacity, capacity) ||
+        !resize_zeroed((void **)&program->alloc_pool, sizeof *program->alloc_pool, linker->capacity,
+                       capacity) ||
         !resize((void **)&linker->lives, sizeof *linker->lives, capacity)) {
         return false;
     }
     linker->capacity = capacity;
     return true;
+}
+
+/* Room for every allocation that has an event: exact unless the trace begins mid-life. */
+static bool count_allocs(uf_linker *linker)
+{
+    const uf_program *program = linker->program;
+    uint32_t count = 0;
+    for (uint64_t at = 0; at < program->event_count && count < UF_OP_ID_LIMIT; at++) {
+        count += program->events[at].action == UF_ACTION_ALLOC;
+    }
+    return set_capacity(linker, count < 16 ? 16 : count);
+}
+
+static bool grow_allocs(uf_linker *linker)
+{
+    return set_capacity(linker, linker->capacity + linker->capacity / 4 + 16);
 }
 
 /* A new allocation; false if the host has no memory left or there are too many. */
@@ -139,8 +171,12 @@ static bool add_alloc(uf_linker *linker, uint64_t addr, uint64_t bytes, uint32_t
     }
     *id = program->alloc_count++;
     program->alloc_bytes[*id] = bytes;
-    program->alloc_stream[*id] = (uint16_t)stream;
-    program->alloc_pool[*id] = (uint16_t)pool;
+    if (stream != 0) {
+        program->alloc_stream[*id] = (uint16_t)stream;
+    }
+    if (pool != 0) {
+        program->alloc_pool[*id] = (uint16_t)pool;
+    }
     linker->lives[*id] = LIFE_LIVE;
     return true;
 }
@@ -379,7 +415,7 @@ uf_status uf__program_link(uf_program *program, uf_error *error)
     linker.stream_of_site = calloc(site_count + 1u, sizeof *linker.stream_of_site);
     linker.pool_of_site = calloc(site_count + 1u, sizeof *linker.pool_of_site);
     bool is_good = program->ops != NULL && linker.stream_of_site != NULL &&
-                   linker.pool_of_site != NULL && grow_allocs(&linker) &&
+                   linker.pool_of_site != NULL && count_allocs(&linker) &&
                    uf__program_pool(program, default_id, &index) &&
                    uf__program_stream(program, 0, &index);
     for (uint64_t at = 0; at < program->event_count && is_good; at++) {

@@ -58,8 +58,8 @@ struct uf_program {
     int32_t device;         /* index as recorded */
     uint32_t *ops;          /* one per event */
     uint64_t *alloc_bytes;  /* requested, by allocation */
-    uint16_t *alloc_stream; /* index into streams */
-    uint16_t *alloc_pool;   /* index into pools */
+    uint16_t *alloc_stream; /* index into streams; zeros are never written */
+    uint16_t *alloc_pool;   /* index into pools; zeros are never written over zeros */
     uint32_t alloc_count;
     uint32_t *start_ids;   /* allocations that were live when the trace began */
     uint64_t *start_addrs; /* their recorded addresses */
