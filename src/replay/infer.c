@@ -473,7 +473,7 @@ static void drop_marks_after(uf_inference *inference, uint64_t event)
     while (kept > 0 && inference->marks[kept - 1]->cursor > event) {
         kept--;
     }
-    drop_marks(inference, event == 0 ? 0 : kept);
+    drop_marks(inference, kept);
 }
 
 /* Removes the mark whose loss lengthens the way to the run least, in proportion. */
@@ -523,8 +523,10 @@ static bool advance(uf_inference *inference, uint64_t event)
     uf_follow *follow = inference->best = start_before(inference, event);
     bool is_good = follow != NULL;
     while (is_good && !follow->has_failed && follow->cursor < inference->program->event_count) {
-        if (inference->mark_count == 0 ||
-            inference->marks[inference->mark_count - 1]->cursor < follow->cursor) {
+        /* None at the very start: the start state depends on assumptions, too. */
+        uint64_t last_mark =
+            inference->mark_count == 0 ? 0 : inference->marks[inference->mark_count - 1]->cursor;
+        if (follow->cursor > last_mark) {
             is_good = leave_mark(inference, follow);
         }
         uint64_t step = follow->core.blocks.count / BLOCKS_PER_EVENT;

@@ -4,6 +4,7 @@
 #include "replay/follow.h"
 
 #include "unit/follow_bench.h"
+#include "unit/recordings.h"
 #include "unit/suite.h"
 
 #define MIB MAKER_MIB
@@ -191,7 +192,7 @@ START_TEST(a_label_puts_a_segment_into_a_private_pool)
     maker_event(&f.m, UF_ACTION_ALLOC, BASE + 2 * MIB, 512);
     f.program = maker_link(&f.m);
     ck_assert(uf__program_pool(f.program, NULL, &label));
-    f.labels[2] = (uint16_t)label;
+    f.labels[2] = (uint16_t)(label + 1); /* as uf__label_set */
     f.assumptions =
         (uf_assumptions){.labels = f.labels, .is_bound = f.is_bound, .has_private = true};
     ck_assert_int_eq(uf__follow_run(&f.follow, f.program, &f.assumptions), UF_OK);
@@ -215,6 +216,61 @@ START_TEST(a_request_of_two_to_the_sixty_is_a_difference)
 }
 END_TEST
 
+/* Runs to the end, in two ways: at one go, and by a copy made on the way, of which the original is
+ * gone by then. */
+static void follow_by_copy(uf_program *program, uint64_t copied_at)
+{
+    static uint16_t labels[10000];
+    static uint8_t is_bound[10000];
+    uf_assumptions assumptions = {.labels = labels, .is_bound = is_bound};
+    uf_follow whole, first, copy;
+    uf_error error = {UF_OK, ""};
+    uf_stats of_whole, of_copy;
+    ck_assert_uint_lt(program->event_count, 9000);
+    ck_assert_int_eq(uf__follow_run(&whole, program, &assumptions), UF_OK);
+    ck_assert_int_eq(uf__follow_begin(&first, program, &assumptions), UF_OK);
+    ck_assert_int_eq(uf__follow_go(&first, copied_at), UF_OK);
+    if (!first.has_failed) {
+        ck_assert(uf__follow_copy(&copy, &first));
+        ck_assert_int_eq(uf__follow_go(&first, copied_at + 50), UF_OK); /* leaves the copy alone */
+        uf__follow_fini(&first);
+        ck_assert_msg(uf__core_check(&copy.core, &error) == UF_OK, "%s", error.text);
+        ck_assert_int_eq(uf__follow_go(&copy, UINT64_MAX), UF_OK);
+        ck_assert_uint_eq(copy.cursor, whole.cursor);
+        ck_assert_str_eq(copy.difference.text, whole.difference.text);
+        uf__core_stats(&whole.core, &of_whole);
+        uf__core_stats(&copy.core, &of_copy);
+        ck_assert_mem_eq(&of_copy, &of_whole, sizeof of_copy);
+        ck_assert_uint_eq(copy.sim.call_count, whole.sim.call_count);
+        uf__follow_fini(&copy);
+    } else {
+        uf__follow_fini(&first);
+    }
+    uf__follow_fini(&whole);
+}
+
+START_TEST(a_copy_goes_on_as_the_run_itself)
+{
+    static recording list[RECORDINGS_MAX];
+    size_t count = recordings_list(list);
+    size_t tried_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i].event_count >= 9000) {
+            continue;
+        }
+        uf_trace *trace = recording_read(&list[i]);
+        uf_program *program = recording_program(&list[i], trace, -1);
+        for (uint64_t part = 1; part < 8; part++) {
+            follow_by_copy(program, list[i].event_count * part / 8);
+        }
+        tried_count++;
+        uf_program_destroy(program);
+        uf_trace_destroy(trace);
+    }
+    ck_assert_uint_gt(tried_count, 0);
+}
+END_TEST
+
 int main(void)
 {
     return suite_run("follow",
@@ -233,6 +289,7 @@ int main(void)
                          delayed_frees_complete_where_the_recording_says,
                          a_label_puts_a_segment_into_a_private_pool,
                          a_request_of_two_to_the_sixty_is_a_difference,
+                         a_copy_goes_on_as_the_run_itself,
                          NULL,
                      });
 }
