@@ -626,11 +626,12 @@ static void follow_event(uf_follow *follow)
     follow_group(follow);
 }
 
-/* Room for all pools known now; runs in between may have made new ones. */
+/* Room for all pools known now, and for the one that the search for assumptions may add while it
+ * looks at this run. */
 static bool allocate(uf_follow *follow)
 {
     const uf_program *program = follow->program;
-    follow->label_count = program->pool_count;
+    follow->label_count = program->pool_count + 1;
     follow->pool_of_label = calloc(follow->label_count, sizeof *follow->pool_of_label);
     follow->label_last_event = calloc(follow->label_count, sizeof *follow->label_last_event);
     follow->is_retired = calloc(follow->label_count, sizeof *follow->is_retired);
