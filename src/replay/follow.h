@@ -31,7 +31,8 @@ typedef struct uf_forced_reading {
 /* What a run takes for granted. */
 typedef struct uf_assumptions {
     uint16_t *labels;  /* by creator, plus 1, 0 = unknown: event_count + start segments entries, of
-                          which only those of events that create memory are ever touched */
+                          which only those of events that create memory are ever touched; those of
+                          start segments must be known */
     uint8_t *is_bound; /* the label is recorded and must not change */
     bool has_private;  /* any label is a private pool */
     uf_forced_reading *readings;

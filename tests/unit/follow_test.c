@@ -3,6 +3,7 @@
  * Following: what is equal, and where and how a difference is told. */
 #include "replay/follow.h"
 
+#include "replay/rebuild.h"
 #include "unit/follow_bench.h"
 #include "unit/recordings.h"
 #include "unit/suite.h"
@@ -227,6 +228,12 @@ static void follow_by_copy(uf_program *program, uint64_t copied_at)
     uf_error error = {UF_OK, ""};
     uf_stats of_whole, of_copy;
     ck_assert_uint_lt(program->event_count, 9000);
+    memset(labels, 0, sizeof labels);
+    for (uint32_t i = 0; program->start != NULL && i < program->start->segment_count; i++) {
+        ck_assert_uint_lt(program->event_count + i, 10000);
+        uf__label_set(&assumptions, program->event_count + i,
+                      (uint16_t)program->start->segments[i].label);
+    }
     ck_assert_int_eq(uf__follow_run(&whole, program, &assumptions), UF_OK);
     ck_assert_int_eq(uf__follow_begin(&first, program, &assumptions), UF_OK);
     ck_assert_int_eq(uf__follow_go(&first, copied_at), UF_OK);
