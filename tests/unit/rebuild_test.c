@@ -31,6 +31,7 @@ static const struct {
     {"graphs.expandable", 1, "to which private pool a reservation belongs that is gone at the end"},
     {"graphs-1.def", 2, "to which private pool segments belong that are gone at the end"},
     {"graphs-2.def", 2, "the same"},
+    {"graphs-4.def", 2, "the same"},
     {"graphs-53.def.cap1.2", 1, "the same"},
     {"streams-1.s64gc.cap1.5", 6, "ages of cached blocks, by which garbage collection goes"},
     {"train-2.s64gc.cap3", 7, "the same"},
