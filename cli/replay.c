@@ -239,10 +239,10 @@ static uf_status play(replay_view *view, uf_error *error)
 static bool is_as_recorded(const replay_view *view)
 {
     const replay_options *options = view->options;
-    bool has_change = options->policy != REPLAY_TORCH || options->conf != NULL || options->limit_bytes != 0 ||
-                      options->card_bytes != 0 || options->total_bytes != 0 ||
-                      options->from_event != 0 || options->to_event != 0 ||
-                      options->repeat_count > 1 || options->has_on_oom;
+    bool has_change = options->policy != REPLAY_TORCH || options->conf != NULL ||
+                      options->limit_bytes != 0 || options->card_bytes != 0 ||
+                      options->total_bytes != 0 || options->from_event != 0 ||
+                      options->to_event != 0 || options->repeat_count > 1 || options->has_on_oom;
     return !has_change && view->trace->form != UF_FORM_SCRIPT && view->followed->is_equal &&
            !view->followed->has_lost_beginning;
 }

@@ -61,18 +61,22 @@ typedef struct uf_allocator_options {
      * (uf_conf_set). With this it is done, and what would then release such a piece fails with
      * UF_ERROR_HAZARD. */
     bool can_lower_split_size;
+    /* Under UF_POLICY_UNFRAG. Small pages are the device's granularity or a multiple of it. */
+    uint64_t page_bytes;            /* a power of two from 4 KiB; 0 = 2 MiB */
+    uint64_t large_page_bytes;      /* a multiple of page_bytes, up to 64 GiB; 0 = 16 page_bytes */
     uf_allocator_callback on_event; /* NULL = none */
     void *event_context;            /* borrowed until uf_allocator_destroy */
 } uf_allocator_options;
 
 /* Makes an allocator. It takes nothing from the device yet.
  * options: borrowed for the call, required. allocator: receives it. error: may be NULL.
- * Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (no device, a device without a function it must have,
- * two limits, a fraction outside (0, 1], a device_index outside 0 to 1023, a struct_size_bytes that
- * is none); UF_ERROR_CONF; UF_ERROR_UNSUPPORTED (a policy that is not there yet,
- * backend:cudaMallocAsync, or expandable_segments on a device that cannot map); UF_ERROR_DEVICE;
- * UF_ERROR_HOST_MEMORY. *allocator is owned by the caller (uf_allocator_destroy). Thread-safe.
- * Since 0.1. */
+ * Under UF_POLICY_UNFRAG only roundup_power2_divisions and per_process_memory_fraction of conf
+ * count. Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (no device, a device without a function it must
+ * have, two limits, a fraction outside (0, 1], a device_index outside 0 to 1023, page sizes that
+ * are none, a struct_size_bytes that is none); UF_ERROR_CONF; UF_ERROR_UNSUPPORTED (no such policy,
+ * backend:cudaMallocAsync, expandable_segments or UF_POLICY_UNFRAG on a device that cannot map);
+ * UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY. *allocator is owned by the caller (uf_allocator_destroy).
+ * Thread-safe. Since 0.1. */
 UF_API uf_status uf_allocator_create(const uf_allocator_options *options, uf_allocator **allocator,
                                      uf_error *error) UF_MUST_USE;
 

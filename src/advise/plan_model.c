@@ -78,15 +78,20 @@ static void rest_of_line(parser *parse, char *text, size_t capacity)
     text[length] = '\0';
 }
 
+/* The digits at text; false if there are none or too many. *end receives what follows. */
 static bool read_number(const char *text, const char **end, uint64_t *value)
 {
-    if (*text < '0' || *text > '9') {
-        return false;
+    uint64_t number = 0;
+    const char *at = text;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (number > (UINT64_MAX - 9) / 10) {
+            return false;
+        }
+        number = number * 10 + (uint64_t)(*at - '0');
     }
-    char *stop;
-    *value = strtoull(text, &stop, 10);
-    *end = stop;
-    return true;
+    *value = number;
+    *end = at;
+    return at != text;
 }
 
 static uf_status next_number(parser *parse, uint64_t minimum, uint64_t maximum, uint64_t *value)

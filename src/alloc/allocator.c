@@ -12,9 +12,23 @@
 #include "alloc/hazard.h"
 #include "alloc/largest.h"
 #include "alloc/rounding.h"
+#include "alloc/take.h"
 #include "base/error.h"
 
 static const int32_t DEVICE_INDEX_MAX = 1023; /* a snapshot has a list for each device below */
+
+static const uint64_t PAGE_BYTES_LEAST = UINT64_C(4) << 10, PAGE_BYTES_MOST = UINT64_C(64) << 30;
+
+static uint64_t small_page_bytes(const uf_allocator_options *options)
+{
+    return options->page_bytes != 0 ? options->page_bytes : UINT64_C(2) << 20;
+}
+
+static uint64_t large_page_bytes(const uf_allocator_options *options)
+{
+    return options->large_page_bytes != 0 ? options->large_page_bytes
+                                          : 16 * small_page_bytes(options);
+}
 
 typedef struct size_text {
     char text[UF_SIZE_TEXT_CAPACITY];
@@ -49,18 +63,39 @@ static uf_status check_device(const uf_device *device, uf_error *error)
     return UF_OK;
 }
 
+/* What the unfrag policy asks for beyond that. */
+static uf_status check_paging(const uf_allocator_options *options, uf_error *error)
+{
+    const uf_device *device = options->device;
+    if (device->range_reserve == NULL || device->range_release == NULL ||
+        device->handle_create == NULL || device->handle_release == NULL ||
+        device->handle_map == NULL || device->range_access == NULL || device->range_unmap == NULL) {
+        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
+                             "UF_POLICY_UNFRAG needs a device that can map handles, and this one "
+                             "lacks one of range_reserve, range_release, handle_create, "
+                             "handle_release, handle_map, range_access, range_unmap; use "
+                             "UF_POLICY_TORCH");
+    }
+    uint64_t page_bytes = small_page_bytes(options), large_bytes = large_page_bytes(options);
+    if (page_bytes < PAGE_BYTES_LEAST || (page_bytes & (page_bytes - 1)) != 0 ||
+        large_bytes % page_bytes != 0 || large_bytes > PAGE_BYTES_MOST) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "pages of %" PRIu64 " and %" PRIu64
+                             " bytes were given; small ones are "
+                             "a power of two from 4 KiB, large ones a multiple of it up to 64 GiB",
+                             page_bytes, large_bytes);
+    }
+    return UF_OK;
+}
+
 static uf_status check_options(const uf_allocator_options *options, uf_error *error)
 {
-    if (options->policy == UF_POLICY_UNFRAG) {
+    if (options->policy != UF_POLICY_DEFAULT && options->policy != UF_POLICY_TORCH &&
+        options->policy != UF_POLICY_UNFRAG) {
         return uf__error_set(error, UF_ERROR_UNSUPPORTED,
-                             "the policy UF_POLICY_UNFRAG (%d) is not in this version; use "
-                             "UF_POLICY_TORCH (%d)",
-                             (int)UF_POLICY_UNFRAG, (int)UF_POLICY_TORCH);
-    }
-    if (options->policy != UF_POLICY_DEFAULT && options->policy != UF_POLICY_TORCH) {
-        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
-                             "there is no policy %d; use UF_POLICY_TORCH (%d)",
-                             (int)options->policy, (int)UF_POLICY_TORCH);
+                             "there is no policy %d; use UF_POLICY_TORCH (%d) or UF_POLICY_UNFRAG "
+                             "(%d)",
+                             (int)options->policy, (int)UF_POLICY_TORCH, (int)UF_POLICY_UNFRAG);
     }
     if (options->device_index < 0 || options->device_index > DEVICE_INDEX_MAX) {
         return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
@@ -79,18 +114,21 @@ static uf_status check_options(const uf_allocator_options *options, uf_error *er
                              "give one",
                              options->limit_bytes, options->fraction);
     }
-    return check_device(options->device, error);
+    uf_status status = check_device(options->device, error);
+    return status == UF_OK && options->policy == UF_POLICY_UNFRAG ? check_paging(options, error)
+                                                                  : status;
 }
 
 /* What a string that was accepted asks for and an allocator or its device cannot do. */
-static uf_status check_conf(const uf_conf *conf, const uf_device *device, uf_error *error)
+static uf_status check_conf(const uf_conf *conf, const uf_device *device, uf_policy policy,
+                            uf_error *error)
 {
     if (conf->is_async_backend) {
         return uf__error_set(error, UF_ERROR_UNSUPPORTED,
                              "backend:cudaMallocAsync is the driver's allocator, not this one; "
                              "leave it out");
     }
-    if (conf->is_expandable && !can_map(device)) {
+    if (conf->is_expandable && policy != UF_POLICY_UNFRAG && !can_map(device)) {
         return uf__error_set(error, UF_ERROR_UNSUPPORTED,
                              "expandable_segments:True needs a device that can map pages, and this "
                              "one lacks one of range_reserve, range_release, pages_map, "
@@ -125,6 +163,9 @@ static uf_status core_init(uf_allocator *allocator, const uf_conf *conf)
     uf_core_config config = {.device = options->device,
                              .conf = conf,
                              .limit_bytes = options->limit_bytes,
+                             .is_paged = options->policy == UF_POLICY_UNFRAG,
+                             .granule_bytes = small_page_bytes(options),
+                             .large_page_bytes = large_page_bytes(options),
                              .event_hook = options->on_event != NULL ? on_event : NULL,
                              .event_context = allocator};
     uf_status status = uf__core_init(&allocator->core, &config);
@@ -153,7 +194,7 @@ uf_status uf_allocator_create(const uf_allocator_options *given, uf_allocator **
         status = uf__conf_read(&conf, text, &reading, NULL, error);
     }
     if (status == UF_OK) {
-        status = check_conf(&conf, options.device, error);
+        status = check_conf(&conf, options.device, options.policy, error);
     }
     if (status != UF_OK) {
         return status;
@@ -225,11 +266,46 @@ static uf_status explain_oom_locked(const uf_allocator *allocator, uint64_t byte
         is_limited ? ", or raise the limit" : ", or try expandable_segments:True");
 }
 
+/* Under the unfrag policy a request fails for want of pages alone; the text says where they are. */
+static uf_status explain_paged_oom_locked(const uf_allocator *allocator, uint64_t bytes,
+                                          uint32_t stream, uf_error *error)
+{
+    const uf_core *core = &allocator->core;
+    const uf_paging *paging = core->paging;
+    bool is_limited = core->limit_bytes != UF_UNLIMITED;
+    uint64_t room_bytes = is_limited && core->total_bytes < core->limit_bytes
+                              ? core->limit_bytes - core->total_bytes
+                              : 0;
+    uint64_t available_bytes = uf__take_available_bytes(core);
+    uint64_t cached_bytes = available_bytes - room_bytes;
+    uint64_t frozen_bytes = uf__paging_frozen_bytes(core);
+    uint64_t needed_bytes = uf__round_request(&core->conf, bytes);
+    needed_bytes = uf__granule_ceil(core, needed_bytes);
+    size_text text[8];
+    return uf__error_set(
+        error, UF_ERROR_OUT_OF_MEMORY,
+        "out of memory: requested %" PRIu64 " bytes (%s) on stream 0x%" PRIx64
+        ", which needs pages of up to %s; limit %s, held %s, of which under active blocks %s, "
+        "frozen in private pools %s, cached and movable %s; free on the device %s; free "
+        "something%s",
+        bytes, size(&text[0], bytes), core->streams[stream], size(&text[1], needed_bytes),
+        is_limited ? size(&text[2], core->limit_bytes) : "none", size(&text[3], core->total_bytes),
+        size(&text[4], core->total_bytes - frozen_bytes - cached_bytes),
+        size(&text[5], frozen_bytes), size(&text[6], cached_bytes),
+        size(&text[7], uf__core_device_free_bytes(core)),
+        is_limited                       ? ", or raise the limit"
+        : paging->peak_frozen_bytes != 0 ? ", or destroy pools"
+                                         : ", or see who else holds memory on the device");
+}
+
 static uf_status explain_alloc_locked(const uf_allocator *allocator, uf_status status,
                                       uint64_t bytes, uint32_t stream, uint32_t pool,
                                       uf_error *error)
 {
     const uf_core *core = &allocator->core;
+    if (status == UF_ERROR_OUT_OF_MEMORY && core->paging != NULL) {
+        return explain_paged_oom_locked(allocator, bytes, stream, error);
+    }
     if (status == UF_ERROR_OUT_OF_MEMORY) {
         return explain_oom_locked(allocator, bytes, stream, pool, error);
     }
@@ -412,7 +488,7 @@ static uf_status conf_set_locked(uf_allocator *allocator, const char *text, uf_e
     uf_conf conf = allocator->core.conf;
     uf_status status = uf__conf_parse(&conf, text, UF_CONF_2_11, error);
     if (status == UF_OK) {
-        status = check_conf(&conf, allocator->options.device, error);
+        status = check_conf(&conf, allocator->options.device, allocator->options.policy, error);
     }
     if (status == UF_OK) {
         status = check_hazard_locked(allocator, &conf, error);

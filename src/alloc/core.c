@@ -119,7 +119,7 @@ static inline bool should_split(const uf_core *core, const uf_request *request,
 {
     uint64_t rest_bytes = block->size_bytes - request->rounded_bytes;
     if (rest_bytes < UF_MIN_BLOCK_BYTES || core->pools[shelf->pool].is_no_split) {
-        return false;
+        return core->paging != NULL && rest_bytes >= UF_MIN_BLOCK_BYTES; /* a hole always is */
     }
     if (shelf->pool_class == UF_CLASS_SMALL || request->is_expandable) {
         return true;
@@ -368,6 +368,19 @@ uf_status uf__core_free(uf_core *core, uint32_t index)
     return UF_OK;
 }
 
+/* Under the unfrag policy only the rounding of sizes counts; the rest is about whole segments. */
+static void take_conf(uf_core *core, const uf_conf *conf)
+{
+    if (core->paging == NULL) {
+        core->conf = *conf;
+        return;
+    }
+    uf__conf_init(&core->conf);
+    core->conf.per_process_memory_fraction = conf->per_process_memory_fraction;
+    memcpy(core->conf.roundup_power2_divisions, conf->roundup_power2_divisions,
+           sizeof core->conf.roundup_power2_divisions);
+}
+
 uf_status uf__core_init(uf_core *core, const uf_core_config *config)
 {
     memset(core, 0, sizeof *core);
@@ -377,8 +390,14 @@ uf_status uf__core_init(uf_core *core, const uf_core_config *config)
     core->order_hook = config->order_hook;
     core->order_context = config->order_context;
     uf__conf_init(&core->conf);
+    if (config->is_paged) {
+        uf_status status = uf__paging_init(core, config->granule_bytes, config->large_page_bytes);
+        if (status != UF_OK) {
+            return status;
+        }
+    }
     if (config->conf != NULL) {
-        core->conf = *config->conf;
+        take_conf(core, config->conf);
     }
     core->max_split_size_at_start = (int64_t)core->conf.max_split_size_bytes;
     core->device_total_bytes = config->device_total_bytes;
@@ -387,6 +406,7 @@ uf_status uf__core_init(uf_core *core, const uf_core_config *config)
         uf_status status = core->device->memory_info(core->device->context, &free_bytes,
                                                      &core->device_total_bytes);
         if (status != UF_OK) {
+            uf__paging_fini(core);
             return status;
         }
     }
@@ -396,13 +416,6 @@ uf_status uf__core_init(uf_core *core, const uf_core_config *config)
         uf__core_stream(core, 0, &stream) != UF_OK) {
         uf__core_fini(core);
         return UF_ERROR_HOST_MEMORY;
-    }
-    if (config->is_paged) {
-        uf_status status = uf__paging_init(core, config->granule_bytes, config->large_page_bytes);
-        if (status != UF_OK) {
-            uf__core_fini(core);
-            return status;
-        }
     }
     if (config->limit_bytes != 0) {
         core->limit_bytes = config->limit_bytes;
@@ -428,7 +441,7 @@ uf_status uf__core_fraction_set(uf_core *core, double fraction)
 
 void uf__core_conf_set(uf_core *core, const uf_conf *conf)
 {
-    core->conf = *conf;
+    take_conf(core, conf);
 }
 
 uint64_t uf__core_device_free_bytes(const uf_core *core)

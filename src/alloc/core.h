@@ -140,7 +140,7 @@ typedef struct uf_core {
     uf_pool_hook pool_hook;
     void *pool_context;
     struct uf_paging *paging; /* the unfrag policy's pages; NULL under the torch policy */
-    uf_status device_status; /* the first device failure that was not out-of-memory */
+    uf_status device_status;  /* the first device failure that was not out-of-memory */
 } uf_core;
 
 typedef struct uf_core_config {
@@ -149,8 +149,8 @@ typedef struct uf_core_config {
     uint64_t device_total_bytes; /* sizes the expandable reservation; 0 = ask the device */
     bool is_paged;               /* the unfrag policy; the device must be able to map handles */
     uint64_t granule_bytes, large_page_bytes; /* page sizes, if is_paged */
-    uint64_t limit_bytes;        /* 0 = none (but conf.per_process_memory_fraction applies) */
-    uf_event_hook event_hook;    /* may be NULL */
+    uint64_t limit_bytes;     /* 0 = none (but conf.per_process_memory_fraction applies) */
+    uf_event_hook event_hook; /* may be NULL */
     void *event_context;
     uf_order_hook order_hook; /* may be NULL */
     void *order_context;

@@ -100,7 +100,6 @@ static uf_status back(uf_core *core, uint32_t index, uint64_t addr, uint64_t end
 
 static uf_status occupy(uf_core *core, const uf_place *place, uint32_t *block)
 {
-    uint32_t region = core->blocks.items[place->hole].region;
     if (!uf__block_reserve(&core->blocks, UF_BLOCKS_PER_REQUEST)) {
         return UF_ERROR_HOST_MEMORY;
     }
@@ -119,8 +118,11 @@ static uf_status occupy(uf_core *core, const uf_place *place, uint32_t *block)
             uf__hole_put(core, index);
         }
     }
-    uf_status undone = core->paging->loose_bytes != 0 ? uf__take_undo(core) : UF_OK;
-    return status == UF_OK ? undone : status;
+    if (core->paging->loose_bytes != 0) {
+        (void)!uf__take_undo(
+            core); /* what cannot be given back stays loose, for the next request */
+    }
+    return status;
 }
 
 static uf_status region_create(uf_core *core, const uf_request *request)

@@ -77,8 +77,8 @@ uf_status uf__region_unmap_block(uf_core *core, uint32_t block) UF_MUST_USE;
 void uf__unmapped_remove(uf_core *core, uint32_t block);
 uf_status uf__unmapped_insert(uf_core *core, uint32_t block) UF_MUST_USE;
 /* Reserves address space for a shelf; *block is its one unmapped block. */
-uf_status uf__region_create(uf_core *core, uint32_t shelf, uint64_t page_bytes,
-                            uint64_t size_bytes, uint32_t *block) UF_MUST_USE;
+uf_status uf__region_create(uf_core *core, uint32_t shelf, uint64_t page_bytes, uint64_t size_bytes,
+                            uint32_t *block) UF_MUST_USE;
 
 /* Gives up the address space of a region that is one block without memory. */
 uf_status uf__region_destroy(uf_core *core, uint32_t block) UF_MUST_USE;

@@ -22,7 +22,8 @@ static int compare_victims(const void *left, const void *right)
 static bool is_takeable(const uf_core *core, const uf_shelf *shelf)
 {
     return shelf != NULL &&
-           (shelf->pool == UF_DEFAULT_POOL || core->pools[shelf->pool].use_count == 0);
+           (shelf->pool == UF_DEFAULT_POOL || core->pools[shelf->pool].use_count == 0 ||
+            core->pools[shelf->pool].is_use_on_oom);
 }
 
 /* Lists the holes that hold a whole granule, the longest unused first. */

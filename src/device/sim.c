@@ -185,8 +185,8 @@ static uf_status handle_map(void *context, uint64_t addr, uint64_t handle, uint6
 }
 
 /* One call over several handles costs so much for each. */
-static uf_status charge_range(uf_sim *sim, uf_cost_call one, uf_cost_call each,
-                              uint64_t size_bytes, uint64_t handle_count)
+static uf_status charge_range(uf_sim *sim, uf_cost_call one, uf_cost_call each, uint64_t size_bytes,
+                              uint64_t handle_count)
 {
     uint64_t calls = sim->call_count;
     bool is_good = handle_count == 1 ? charge(sim, one, size_bytes, 1)
@@ -228,7 +228,8 @@ static uf_status event_record(void *context, uint64_t stream, uint64_t *event)
 static uf_status event_query(void *context, uint64_t event, bool *is_done)
 {
     const uf_sim *sim = context;
-    *is_done = sim->is_caught_up || event <= __atomic_load_n(&sim->event_done_count, __ATOMIC_RELAXED);
+    *is_done =
+        sim->is_caught_up || event <= __atomic_load_n(&sim->event_done_count, __ATOMIC_RELAXED);
     return UF_OK;
 }
 

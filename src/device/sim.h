@@ -28,7 +28,7 @@ struct uf_sim {
     uint64_t next_addr;                     /* the next fresh address; never reused */
     uint64_t event_count, event_done_count; /* events up to event_done_count are done */
     bool is_caught_up; /* the device has always done what is queued: nothing waits */
-    int64_t now_ns; /* what its clock shows */
+    int64_t now_ns;    /* what its clock shows */
     uint64_t call_count, sync_count;
     int64_t call_ns;
     uint64_t handle_count;     /* handles created so far; the next one's name */

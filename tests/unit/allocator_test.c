@@ -229,7 +229,6 @@ START_TEST(options_that_cannot_be_are_refused)
         const char *conf, *part;
         int32_t device_index;
     } CASES[] = {
-        {UF_ERROR_UNSUPPORTED, UF_POLICY_UNFRAG, 0, 0, NULL, "UF_POLICY_UNFRAG", 0},
         {UF_ERROR_UNSUPPORTED, 9, 0, 0, NULL, "no policy 9", 0},
         {UF_ERROR_INVALID_ARGUMENT, 0, 1.01, 0, NULL, "1.01", 0},
         {UF_ERROR_INVALID_ARGUMENT, 0, -1, 0, NULL, "-1", 0},
