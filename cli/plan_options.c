@@ -55,7 +55,7 @@ static const struct argp_option option_list[] = {
      2},
     {"conf", KEY_CONF, "STR", 0, "PYTORCH_CUDA_ALLOC_CONF of the program (default: none)", 2},
     {"policy", KEY_POLICY, "NAME", 0,
-     "The allocator's policy: torch, which is PyTorch's own and the default", 2},
+     "The allocator's policy: torch, which is PyTorch's own and the default, or unfrag", 2},
     {"allowance", KEY_ALLOWANCE, "SIZE", 0,
      "Memory of a card that CUDA's context and libraries take (default 768MiB)", 2},
     {NULL, 0, NULL, 0, "Other models, from recordings:", 3},
@@ -306,10 +306,11 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_POLICY:
         if (strcmp(text, "unfrag") == 0) {
-            argp_error(state,
-                       "--policy unfrag is not in version " UF_VERSION "; --policy torch is");
-        } else if (strcmp(text, "torch") != 0) {
-            argp_error(state, "--policy knows 'torch', not '%s'", text);
+            parse->options->question.policy = UF_POLICY_UNFRAG;
+        } else if (strcmp(text, "torch") == 0) {
+            parse->options->question.policy = UF_POLICY_TORCH;
+        } else {
+            argp_error(state, "--policy knows 'torch' and 'unfrag', not '%s'", text);
         }
         return 0;
     case KEY_JSON:

@@ -125,18 +125,36 @@ static uint64_t needed_bytes(const uf_plan_model *model, const uf_plan_question 
     return reserved_bytes + (uint64_t)((double)reserved_bytes * margin) + question->allowance_bytes;
 }
 
+/* What is reserved at most. The unfrag policy takes what it may have before it moves memory, so it
+ * is asked on a card that is little larger than the live peak; where that fails, on one that is
+ * large enough. */
+static uf_status find_reserved(const uf_plan_stream *stream, uf_policy policy, const char *conf,
+                               uint64_t *reserved_bytes, uf_error *error)
+{
+    uint64_t tight_bytes = stream->peak_bytes + stream->peak_bytes / 100 + UNFRAG_ROOM_BYTES;
+    uf_replay_result result;
+    uf_status status = uf__plan_stream_replay(
+        stream, policy, conf, policy == UF_POLICY_UNFRAG ? tight_bytes : 0, &result, error);
+    if (status == UF_OK && policy == UF_POLICY_UNFRAG && result.has_oom) {
+        status = uf__plan_stream_replay(stream, policy, conf, 0, &result, error);
+    }
+    if (status == UF_OK) {
+        *reserved_bytes = result.peak_reserved_bytes;
+    }
+    return status;
+}
+
 static uf_status fill_figure(const uf_plan_model *model, const uf_plan_question *question,
                              const uf_plan_stream *stream, uf_plan_figure *figure, uf_error *error)
 {
-    uf_replay_result result;
+    uint64_t reserved_bytes;
     uf_status status =
-        uf__plan_stream_replay(stream, question->policy, question->conf, 0, &result, error);
+        find_reserved(stream, question->policy, question->conf, &reserved_bytes, error);
     if (status == UF_OK) {
         *figure = (uf_plan_figure){.options = question->job.options,
                                    .peak_bytes = stream->peak_bytes,
-                                   .reserved_bytes = result.peak_reserved_bytes,
-                                   .needed_bytes =
-                                       needed_bytes(model, question, result.peak_reserved_bytes)};
+                                   .reserved_bytes = reserved_bytes,
+                                   .needed_bytes = needed_bytes(model, question, reserved_bytes)};
     }
     return status;
 }
@@ -212,35 +230,6 @@ static uint64_t smallest_card(uint64_t bytes)
     return 0;
 }
 
-static uf_status fill_reserved(const uf_plan_stream *stream, uf_policy policy, const char *conf,
-                               uint64_t *reserved_bytes, uf_error *error)
-{
-    uf_replay_result result;
-    uf_status status = uf__plan_stream_replay(stream, policy, conf, 0, &result, error);
-    if (status == UF_OK) {
-        *reserved_bytes = result.peak_reserved_bytes;
-    }
-    return status;
-}
-
-/* The unfrag policy takes what it may have before it moves memory, so it is asked on a card that is
- * little larger than the live peak; where that fails, on one that is large enough. */
-static uf_status fill_unfrag(const uf_plan_stream *stream, uf_plan_answer *answer, uf_error *error)
-{
-    uint64_t tight_bytes = stream->peak_bytes + stream->peak_bytes / 100 + UNFRAG_ROOM_BYTES;
-    uf_replay_result result;
-    uf_status status =
-        uf__plan_stream_replay(stream, UF_POLICY_UNFRAG, NULL, tight_bytes, &result, error);
-    if (status == UF_OK && result.has_oom) {
-        status = uf__plan_stream_replay(stream, UF_POLICY_UNFRAG, NULL, 0, &result, error);
-    }
-    if (status == UF_OK) {
-        answer->has_unfrag = !result.has_oom;
-        answer->unfrag_reserved_bytes = result.peak_reserved_bytes;
-    }
-    return status;
-}
-
 static uf_status fill_answer(const uf_plan_model *model, const uf_plan_question *question,
                              const uf_plan_stream *stream, uf_plan_answer *answer, uf_error *error)
 {
@@ -254,14 +243,16 @@ static uf_status fill_answer(const uf_plan_model *model, const uf_plan_question 
     answer->is_dtype_scaled = stream->is_scaled;
     uf_status status = fill_figure(model, question, stream, &answer->asked, error);
     if (status == UF_OK) {
-        status = fill_reserved(stream, UF_POLICY_TORCH, "", &answer->default_reserved_bytes, error);
+        status = find_reserved(stream, UF_POLICY_TORCH, "", &answer->default_reserved_bytes, error);
     }
     if (status == UF_OK) {
-        status = fill_reserved(stream, UF_POLICY_TORCH, EXPANDABLE,
+        status = find_reserved(stream, UF_POLICY_TORCH, EXPANDABLE,
                                &answer->expandable_reserved_bytes, error);
     }
     if (status == UF_OK) {
-        status = fill_unfrag(stream, answer, error);
+        status =
+            find_reserved(stream, UF_POLICY_UNFRAG, NULL, &answer->unfrag_reserved_bytes, error);
+        answer->has_unfrag = status == UF_OK;
     }
     if (status == UF_OK) {
         answer->fits = answer->asked.needed_bytes <= question->card_bytes;
