@@ -117,8 +117,8 @@ MUTATIONS = (
     Mutation("a_private_pool_goes_large_before_small", "alloc/release.c", [
         (PRIVATE_OLD, PRIVATE_NEW)], [POOLS_LOG]),
     Mutation("free_pages_are_unmapped_from_the_largest_down", "alloc/release.c", [
-        ("status = uf__region_unmap_block(core, indices[i]);",
-         "status = uf__region_unmap_block(core, indices[expandable_count - 1 - i]);")],
+        ("? uf__region_unmap_block(core, indices[i])",
+         "? uf__region_unmap_block(core, indices[expandable_count - 1 - i])")],
         [GRAPHS_EXPANDABLE, STREAMS_EXPANDABLE]),
     Mutation("ages_are_not_reset", "alloc/core.c", [
         ("    block->age_base = core->pools[shelf->pool].classes[shelf->pool_class].search_count;\n",
