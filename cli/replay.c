@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "alloc/conf.h"
+#include "alloc/conf_option.h"
 #include "base/error.h"
 #include "interrupt.h"
 #include "progress.h"
@@ -139,6 +140,8 @@ static void choose_run(replay_view *view)
     run->struct_size_bytes = sizeof *run;
     run->conf = options->conf;
     run->policy = options->policy == REPLAY_UNFRAG ? UF_POLICY_UNFRAG : UF_POLICY_TORCH;
+    run->cost_model = options->cost == REPLAY_COST_A100 ? UF_COST_A100 : UF_COST_H200;
+    run->device_lag_us = (int64_t)options->lag_ms * 1000;
     run->limit_bytes = options->limit_bytes;
     run->card_bytes = options->card_bytes;
     run->total_bytes = options->total_bytes != 0 ? options->total_bytes : trace->total_bytes;
@@ -183,6 +186,9 @@ static uf_status find_limit(replay_view *view, uf_error *error)
     const char *text = has_own_row ? uf_program_conf(view->program) : run->conf;
     uf_conf conf;
     view->limit_bytes = run->limit_bytes;
+    if (run->policy == UF_POLICY_UNFRAG) {
+        return UF_OK; /* the fraction is a setting of PyTorch's */
+    }
     if (!read_conf(text, &conf, error)) {
         return UF_OK; /* the recording's own string, and PyTorch took it */
     }
@@ -239,10 +245,11 @@ static uf_status play(replay_view *view, uf_error *error)
 static bool is_as_recorded(const replay_view *view)
 {
     const replay_options *options = view->options;
-    bool has_change = options->policy != REPLAY_TORCH || options->conf != NULL ||
-                      options->limit_bytes != 0 || options->card_bytes != 0 ||
-                      options->total_bytes != 0 || options->from_event != 0 ||
-                      options->to_event != 0 || options->repeat_count > 1 || options->has_on_oom;
+    bool has_change = options->policy != REPLAY_TORCH || options->cost != REPLAY_COST_H200 ||
+                      options->conf != NULL || options->limit_bytes != 0 ||
+                      options->card_bytes != 0 || options->total_bytes != 0 ||
+                      options->from_event != 0 || options->to_event != 0 ||
+                      options->repeat_count > 1 || options->has_on_oom;
     return !has_change && view->trace->form != UF_FORM_SCRIPT && view->followed->is_equal &&
            !view->followed->has_lost_beginning;
 }
@@ -341,6 +348,39 @@ static void tell_other_settings(const replay_view *view)
     }
 }
 
+/* Of PyTorch's settings the rounding alone means something under the unfrag policy. */
+static void tell_ignored_settings(const replay_options *options)
+{
+    const uf_conf_reading reading = {.is_at_import = true};
+    uf_conf_report report = {0};
+    uf_error error;
+    uf_conf conf;
+    if (options->policy != REPLAY_UNFRAG || options->conf == NULL) {
+        return;
+    }
+    uf__conf_init(&conf);
+    if (uf__conf_read(&conf, options->conf, &reading, &report, &error) != UF_OK) {
+        return;
+    }
+    uint32_t ignored = report.named & ~(UINT32_C(1) << UF_CONF_ROUNDUP_POWER2_DIVISIONS);
+    const char *separator = "";
+    if (ignored == 0) {
+        return;
+    }
+    fprintf(stderr, "unfrag replay: --policy unfrag has no use for ");
+    for (size_t i = 0; i < UF_CONF_OPTION_COUNT; i++) {
+        const uf_conf_option *option = uf__conf_option_at(i);
+        if ((ignored >> option->id & 1) != 0) {
+            fprintf(stderr, "%s%s", separator, option->name);
+            separator = ", ";
+        }
+    }
+    fprintf(stderr, ": ignored%s\n",
+            (ignored >> UF_CONF_PER_PROCESS_MEMORY_FRACTION & 1) != 0
+                ? " (a memory limit is given with --limit)"
+                : "");
+}
+
 static cli_exit report(replay_view *view)
 {
     bool is_printed = view->options->is_json ? replay_report_json(view) : replay_report_text(view);
@@ -366,6 +406,7 @@ static cli_exit replay_program(replay_view *view)
     }
     tell_difference(view);
     tell_other_settings(view);
+    tell_ignored_settings(view->options);
     if (view->options->is_compare) {
         if (!view->options->has_on_oom) {
             view->run.on_oom = UF_ON_OOM_STOP;

@@ -20,11 +20,12 @@
 
 #define GC_SETTING "max_split_size_mb:128,garbage_collection_threshold:0.8"
 
-enum { MAX_ROWS = 6, NAME_WIDTH = 34 };
+enum { MAX_ROWS = 7, NAME_WIDTH = 34 };
 
 typedef struct compare_row {
     const char *name; /* borrowed, as conf */
     const char *conf;
+    bool is_paged;     /* the unfrag policy; else PyTorch's under conf */
     bool is_recorded;  /* the settings it was recorded with, and no others have a row */
     bool is_undefined; /* the settings lead to what PyTorch leaves undefined */
     uf_replay_result result;
@@ -55,7 +56,7 @@ static bool is_same(const char *left, const char *right)
 static bool has_row(const comparison *all, const char *conf)
 {
     for (size_t i = 0; i < all->count; i++) {
-        if (is_same(all->rows[i].conf, conf)) {
+        if (!all->rows[i].is_paged && is_same(all->rows[i].conf, conf)) {
             return true;
         }
     }
@@ -67,7 +68,8 @@ static void add(comparison *all, const char *name, const char *conf)
     all->rows[all->count++] = (compare_row){.name = name, .conf = conf};
 }
 
-/* The recording's settings if they are others, four common ones, and those of --conf. */
+/* The recording's settings if they are others, four common ones, those of --conf, and the unfrag
+ * policy. */
 static void choose_rows(comparison *all)
 {
     static const char *const common[] = {"", "max_split_size_mb:128", GC_SETTING,
@@ -86,6 +88,8 @@ static void choose_rows(comparison *all)
     if (given != NULL && !has_row(all, given)) {
         add(all, given, given);
     }
+    add(all, "unfrag's policy, no setting", "");
+    all->rows[all->count - 1].is_paged = true;
 }
 
 /* How much of a name goes on one line: all, or up to the last comma outside brackets that fits. */
@@ -141,7 +145,11 @@ static void add_row(cli_table *table, const comparison *all, const compare_row *
     } else {
         cli_table_cell(table, "%.1f %%", replay_waste_percent(result));
     }
-    cli_table_cell_count(table, result->retry_count);
+    if (row->is_paged) {
+        cli_table_cell(table, "-"); /* it gives back no cache to try again */
+    } else {
+        cli_table_cell_count(table, result->retry_count);
+    }
     cli_table_cell_count(table, result->device_calls);
     cli_table_cell(table, "%.1f ms", result->device_ms);
     cli_table_cell_count(table, result->device_syncs);
@@ -206,6 +214,7 @@ static void print_footer(const comparison *all)
         "which no allocator that moves nothing can run below. Calls are those of the driver, time\n"
         "is theirs by a latency model, waits are calls that let the whole device finish.\n",
         SIZE(live, peak_live_bytes(all)));
+    printf("unfrag's policy is another allocator: it moves pages instead (docs/policy.md).\n");
     if (has_failure) {
         printf("No, N: the request of event N fails; the figures end there.\n");
     }
@@ -244,6 +253,7 @@ static void write_row(cli_json *json, const compare_row *row)
 {
     const uf_replay_result *result = &row->result;
     cli_json_object_begin(json, NULL);
+    cli_json_string(json, "policy", row->is_paged ? "unfrag" : "torch");
     cli_json_string(json, "conf", row->conf);
     cli_json_bool(json, "is_recorded", row->is_recorded);
     cli_json_bool(json, "fits", fits(row));
@@ -261,6 +271,13 @@ static void write_row(cli_json *json, const compare_row *row)
         cli_json_uint64(json, "device_calls", result->device_calls);
         cli_json_uint64(json, "device_syncs", result->device_syncs);
         cli_json_double(json, "device_ms", result->device_ms);
+        if (row->is_paged) {
+            cli_json_double(json, "device_moving_ms", replay_moving_ms(result));
+            cli_json_uint64(json, "peak_frozen_bytes", result->peak_frozen_bytes);
+        } else {
+            cli_json_null(json, "device_moving_ms");
+            cli_json_null(json, "peak_frozen_bytes");
+        }
     }
     cli_json_object_end(json);
 }
@@ -286,6 +303,7 @@ static uf_status play_row(const replay_view *view, compare_row *row, uf_error *e
 {
     uf_replay_options run = view->run;
     run.conf = row->conf;
+    run.policy = row->is_paged ? UF_POLICY_UNFRAG : UF_POLICY_TORCH;
     cli_progress progress;
     cli_progress_init(&progress, row->name);
     run.progress = cli_progress_update;

@@ -91,6 +91,25 @@ static void print_reason(const replay_view *view)
     }
 }
 
+/* Under the unfrag policy: what cannot be moved, and what the request needs besides. At the failure
+ * every other page was given back, so what is still reserved is what could not be. */
+static void print_terms(const replay_view *view)
+{
+    const uf_oom *oom = &view->result.first_oom;
+    bound of = find_bound(view);
+    size_text bytes, active, reserved, frozen, rounded, needed;
+    printf("needs          %s rounded, %s in whole pages\n", SIZE(rounded, oom->rounded_bytes),
+           SIZE(needed, oom->segment_bytes));
+    printf("at that moment %s active, on pages of %s", SIZE(active, oom->active_bytes),
+           SIZE(reserved, oom->reserved_bytes));
+    if (oom->frozen_bytes != 0) {
+        printf(", %s of them frozen in private pools", SIZE(frozen, oom->frozen_bytes));
+    }
+    printf("\nwhy            these pages cannot be moved, and with those that the request needs "
+           "they\n               exceed the %s of %s; all others were taken\n",
+           of.name, SIZE(bytes, of.bytes));
+}
+
 static void print_oom(const replay_view *view)
 {
     const uf_oom *oom = &view->result.first_oom;
@@ -106,6 +125,10 @@ static void print_oom(const replay_view *view)
     printf("request        %s (%s bytes) on stream %s%s\n", SIZE(requested, oom->requested_bytes),
            cli_count_format(bytes, oom->requested_bytes), replay_stream_text(stream, oom->stream),
            oom->is_in_private_pool ? ", in a private pool" : "");
+    if (replay_is_paged(view)) {
+        print_terms(view);
+        return;
+    }
     printf("needs          %s rounded, %s from the driver\n", SIZE(rounded, oom->rounded_bytes),
            SIZE(segment, oom->segment_bytes));
     printf("at that moment %s allocated, %s active, %s reserved\n",

@@ -65,7 +65,13 @@ static void write_oom(cli_json *json, const replay_view *view)
     cli_json_uint64(json, "active_bytes", oom->active_bytes);
     cli_json_uint64(json, "reserved_bytes", oom->reserved_bytes);
     cli_json_uint64(json, "device_free_bytes", oom->device_free_bytes);
-    cli_json_uint64(json, "largest_cached_block_bytes", oom->largest_free_block_bytes);
+    if (replay_is_paged(view)) {
+        cli_json_null(json, "largest_cached_block_bytes");
+        cli_json_uint64(json, "frozen_bytes", oom->frozen_bytes);
+    } else {
+        cli_json_uint64(json, "largest_cached_block_bytes", oom->largest_free_block_bytes);
+        cli_json_null(json, "frozen_bytes");
+    }
     cli_json_object_end(json);
 }
 
@@ -88,18 +94,18 @@ void replay_exact_json(cli_json *json, const replay_view *view)
                 followed->is_equal ? UF_EVENT_NONE : followed->events_equal);
 }
 
-static bool is_unfrag(const replay_view *view)
-{
-    return view->run.policy == UF_POLICY_UNFRAG;
-}
-
 static void write_played(cli_json *json, const replay_view *view)
 {
-    const char *conf = view->run.conf != NULL ? view->run.conf : uf_program_conf(view->program);
     cli_json_string(json, "input", view->options->input);
     cli_json_int64(json, "device", view->trace->devices[view->device_position].device);
-    cli_json_string(json, "policy", is_unfrag(view) ? "unfrag" : "torch");
-    cli_json_string(json, "conf", conf);
+    cli_json_string(json, "policy", replay_is_paged(view) ? "unfrag" : "torch");
+    cli_json_string(json, "conf", replay_conf(view));
+    cli_json_string(json, "cost", replay_cost_name(view));
+    if (replay_is_paged(view)) {
+        cli_json_uint64(json, "lag_ms", view->options->lag_ms);
+    } else {
+        cli_json_null(json, "lag_ms");
+    }
     replay_bounds_json(json, view->run.card_bytes, view->limit_bytes);
     replay_exact_json(json, view);
 }
@@ -116,6 +122,23 @@ static void write_left(cli_json *json, const replay_view *view)
     }
 }
 
+/* What device_ms consists of; PyTorch's allocator does not know these parts. */
+static void write_moving(cli_json *json, const replay_view *view)
+{
+    static const char *const keys[] = {"device_first_ms", "device_emptied_ms", "device_moving_ms",
+                                       "longest_stall_ms"};
+    const uf_replay_result *result = &view->result;
+    const double values[] = {result->device_first_ms, result->device_emptied_ms,
+                             replay_moving_ms(result), result->longest_stall_ms};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        if (replay_is_paged(view)) {
+            cli_json_double(json, keys[i], values[i]);
+        } else {
+            cli_json_null(json, keys[i]);
+        }
+    }
+}
+
 static void write_result(cli_json *json, const replay_view *view)
 {
     const uf_replay_result *result = &view->result;
@@ -125,10 +148,10 @@ static void write_result(cli_json *json, const replay_view *view)
     cli_json_uint64(json, "peak_allocated_bytes", result->peak_allocated_bytes);
     cli_json_uint64(json, "peak_active_bytes", result->peak_active_bytes);
     cli_json_uint64(json, "peak_reserved_bytes", result->peak_reserved_bytes);
-    if (is_unfrag(view)) {
+    if (replay_is_paged(view)) {
         cli_json_uint64(json, "peak_frozen_bytes", result->peak_frozen_bytes);
     } else {
-        cli_json_null(json, "peak_frozen_bytes"); /* nothing moves: no such figure */
+        cli_json_null(json, "peak_frozen_bytes");
     }
     cli_json_uint64(json, "end_active_bytes", result->end_active_bytes);
     cli_json_uint64(json, "end_reserved_bytes", result->end_reserved_bytes);
@@ -147,10 +170,11 @@ static void write_result(cli_json *json, const replay_view *view)
         cli_json_null(json, "stream_wait_ms");
         cli_json_null(json, "longest_stream_wait_ms");
     }
-    if (is_unfrag(view)) {
-        cli_json_double(json, "device_first_ms", result->device_first_ms);
-        cli_json_double(json, "device_emptied_ms", result->device_emptied_ms);
-        cli_json_double(json, "longest_stall_ms", result->longest_stall_ms);
+    write_moving(json, view);
+    if (result->recorded_ms >= 0.0) {
+        cli_json_double(json, "recorded_ms", result->recorded_ms);
+    } else {
+        cli_json_null(json, "recorded_ms");
     }
 }
 

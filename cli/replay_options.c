@@ -21,12 +21,17 @@ enum option_key {
     KEY_REPEAT,
     KEY_SHUFFLE,
     KEY_ON_OOM,
+    KEY_LAG,
+    KEY_COST,
     KEY_VERIFY,
     KEY_STATS,
     KEY_SUMMARY,
     KEY_COMPARE,
     KEY_JSON
 };
+
+/* A device that is more than an hour behind is a typing error. */
+enum { MAX_LAG_MS = 3600 * 1000 };
 
 static const struct argp_option option_list[] = {
     {NULL, 0, NULL, 0, "Under other settings or on another card (what-if):", 1},
@@ -35,8 +40,8 @@ static const struct argp_option option_list[] = {
      "the recording",
      1},
     {"policy", KEY_POLICY, "NAME", 0,
-     "The allocator's policy: torch, which is PyTorch's own and the default, or unfrag, which "
-     "moves pages",
+     "The allocator's policy: torch, which is PyTorch's own and the default, or unfrag, which moves "
+     "pages so that memory does not fragment",
      1},
     {"limit", KEY_LIMIT, "SIZE", 0,
      "Memory limit, as set by set_per_process_memory_fraction; 90% is of the card", 1},
@@ -48,7 +53,14 @@ static const struct argp_option option_list[] = {
     {"on-oom", KEY_ON_OOM, "WHAT", 0, "When a request fails: stop (default), or skip it and go on",
      1},
     {"compare", KEY_COMPARE, NULL, 0,
-     "One row for each of four common settings, the recording's and those of --conf", 1},
+     "One row for each of four common settings, the recording's, those of --conf, and the unfrag "
+     "policy",
+     1},
+    {"lag", KEY_LAG, "MS", 0,
+     "With --policy unfrag: how far the device is behind the program, in milliseconds of the "
+     "recording (default 0)",
+     1},
+    {"cost", KEY_COST, "NAME", 0, "Whose driver times to charge: h200 (default) or a100", 1},
     {NULL, 0, NULL, 0, "Part of the recording:", 2},
     {"device", KEY_DEVICE, "N", 0, "The device to replay, if the recording has several", 2},
     {"from", KEY_FROM, "N", 0, "Report from this event on (numbers start at 0)", 2},
@@ -98,11 +110,6 @@ static int choose(struct argp_state *state, const char *option, const char *text
         argp_error(state, "%s knows '%s' and '%s', not '%s'", option, first, second, text);
     }
     return 1;
-}
-
-static replay_policy choose_policy(struct argp_state *state, const char *text)
-{
-    return choose(state, "--policy", text, "torch", "unfrag") == 0 ? REPLAY_TORCH : REPLAY_UNFRAG;
 }
 
 /* The options that choose a part of the recording. */
@@ -159,7 +166,7 @@ static error_t parse_what_if(int key, char *text, struct argp_state *state)
     replay_options *options = parse->options;
     switch (key) {
     case KEY_POLICY:
-        options->policy = choose_policy(state, text);
+        options->policy = (replay_policy)choose(state, "--policy", text, "torch", "unfrag");
         return 0;
     case KEY_CONF:
         options->conf = text;
@@ -176,6 +183,13 @@ static error_t parse_what_if(int key, char *text, struct argp_state *state)
     case KEY_ON_OOM:
         options->has_on_oom = true;
         options->on_oom = (replay_on_oom)choose(state, "--on-oom", text, "stop", "skip");
+        return 0;
+    case KEY_LAG:
+        options->has_lag = true;
+        options->lag_ms = number(state, "--lag", text, 0, MAX_LAG_MS);
+        return 0;
+    case KEY_COST:
+        options->cost = (replay_cost)choose(state, "--cost", text, "h200", "a100");
         return 0;
     case KEY_STATS:
         options->stats_path = text;
@@ -230,6 +244,15 @@ static void check_together(struct argp_state *state)
     }
     if (options->is_verify && options->policy != REPLAY_TORCH) {
         argp_error(state, "--verify compares with PyTorch: no --policy unfrag with it");
+    }
+    if (options->is_verify && options->cost != REPLAY_COST_H200) {
+        argp_error(state, "--verify compares with the recording: no --cost with it");
+    }
+    if (options->has_lag && options->policy != REPLAY_UNFRAG) {
+        argp_error(state, "--lag needs --policy unfrag: PyTorch's allocator does not depend on it");
+    }
+    if (options->is_compare && options->policy != REPLAY_TORCH) {
+        argp_error(state, "--compare has a row for each policy: no --policy unfrag with it");
     }
     if (options->is_compare && (options->is_verify || options->is_summary)) {
         argp_error(state, "--compare prints a table of its own: no --verify or --summary with it");

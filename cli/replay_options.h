@@ -11,6 +11,7 @@
 #include "exit_code.h"
 
 typedef enum replay_policy { REPLAY_TORCH, REPLAY_UNFRAG } replay_policy;
+typedef enum replay_cost { REPLAY_COST_H200, REPLAY_COST_A100 } replay_cost;
 typedef enum replay_on_oom { REPLAY_STOP, REPLAY_SKIP } replay_on_oom;
 
 /* Texts are borrowed from argv. */
@@ -30,6 +31,9 @@ typedef struct replay_options {
     uint64_t shuffle_seed;
     bool has_on_oom;
     replay_on_oom on_oom;
+    bool has_lag;
+    uint64_t lag_ms; /* how far the device is behind; the unfrag policy only */
+    replay_cost cost;
     bool is_verify;
     const char *stats_path; /* NULL = NAME.stats.json beside the recording, if it is there */
     bool is_summary;

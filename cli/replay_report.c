@@ -19,6 +19,23 @@ double replay_waste_percent(const uf_replay_result *result)
     return ((double)result->peak_reserved_bytes - live) / live * 100.0;
 }
 
+const char *replay_conf(const replay_view *view)
+{
+    const char *recorded = replay_is_paged(view) ? "" : uf_program_conf(view->program);
+    return view->run.conf != NULL ? view->run.conf : recorded;
+}
+
+const char *replay_cost_name(const replay_view *view)
+{
+    return view->run.cost_model == UF_COST_A100 ? "a100" : "h200";
+}
+
+double replay_moving_ms(const uf_replay_result *result)
+{
+    double moving_ms = result->device_ms - result->device_first_ms - result->device_emptied_ms;
+    return moving_ms > 0.0 ? moving_ms : 0.0; /* differences of times that are sums */
+}
+
 bool replay_is_inexact(const replay_view *view)
 {
     return view->trace->form != UF_FORM_SCRIPT && !view->followed->is_equal;
@@ -60,6 +77,8 @@ static void print_memory(const replay_view *view)
         separator = ", ";
     } else if (view->limit_bytes == 0 && view->trace->form == UF_FORM_SCRIPT) {
         printf("no bound (the script names no card)");
+    } else if (view->limit_bytes == 0 && replay_is_paged(view)) {
+        printf("no limit");
     } else if (view->limit_bytes == 0) {
         printf("as when recorded (a limit is not in the file)");
     }
@@ -77,12 +96,29 @@ static void print_memory(const replay_view *view)
     }
 }
 
+static void print_settings(const replay_view *view)
+{
+    const char *conf = replay_conf(view);
+    if (replay_is_paged(view)) {
+        printf("policy         unfrag: pages move to where blocks are\n");
+        if (view->options->lag_ms != 0) {
+            printf("device         %" PRIu64 " ms behind the program\n", view->options->lag_ms);
+        }
+        if (conf[0] != '\0') {
+            printf("settings       %s: of it roundup_power2_divisions counts\n", conf);
+        }
+        return;
+    }
+    printf("settings       %s%s\n", conf[0] != '\0' ? conf : "PyTorch's defaults",
+           view->run.conf != NULL                ? ""
+           : view->trace->form == UF_FORM_SCRIPT ? " (by the script)"
+                                                 : " (as recorded)");
+}
+
 static void print_played(const replay_view *view)
 {
     const uf_program_report *followed = view->followed;
     const uf_replay_result *result = &view->result;
-    const char *conf = view->run.conf != NULL ? view->run.conf : uf_program_conf(view->program);
-    bool is_script = view->trace->form == UF_FORM_SCRIPT;
     count_text events, played, allocs;
     printf("recording      %s, device %" PRId32 "\n", view->options->input,
            view->trace->devices[view->device_position].device);
@@ -94,14 +130,7 @@ static void print_played(const replay_view *view)
            cli_count_format(allocs, result->alloc_count), replay_plural(result->alloc_count),
            followed->stream_count, replay_plural(followed->stream_count), followed->pool_count,
            replay_plural(followed->pool_count));
-    if (view->run.policy == UF_POLICY_UNFRAG) {
-        printf("policy         unfrag: pages move, settings of PyTorch's do not matter\n");
-    } else {
-        printf("settings       %s%s\n", conf[0] != '\0' ? conf : "PyTorch's defaults",
-               view->run.conf != NULL ? ""
-               : is_script            ? " (by the script)"
-                                      : " (as recorded)");
-    }
+    print_settings(view);
     print_memory(view);
 }
 
@@ -120,29 +149,55 @@ static void print_waste(const replay_view *view)
     }
 }
 
-/* The policy unfrag has no retries; what it costs is the moving of pages. */
+/* The unfrag policy gives back no cache; all that it does twice is to wait for other streams. */
+static void print_retries(const replay_view *view)
+{
+    const uf_replay_result *result = &view->result;
+    count_text retries;
+    if (!replay_is_paged(view)) {
+        printf("retries        %10s   requests that gave the cache back and tried again\n",
+               cli_count_format(retries, result->retry_count));
+    } else if (result->retry_count > 0) {
+        printf("waited         %10s   request%s that had to wait for blocks on other streams\n",
+               cli_count_format(retries, result->retry_count), replay_plural(result->retry_count));
+    }
+}
+
 static void print_moving(const uf_replay_result *result)
 {
-    size_text frozen;
+    double moving_ms = replay_moving_ms(result);
+    printf("first mapping  %7.1f ms   of it, for memory that was not held before\n",
+           result->device_first_ms);
+    if (result->device_emptied_ms > 0.0) {
+        printf("empty_cache    %7.1f ms   of it, for giving back what those calls asked for\n",
+               result->device_emptied_ms);
+    }
+    printf("moving pages   %7.1f ms   of it", moving_ms);
+    if (result->recorded_ms > 0.0) {
+        printf(", %.2f %% of the time recorded", moving_ms / result->recorded_ms * 100.0);
+    }
+    printf("; at most %.1f ms in one request\n", result->longest_stall_ms);
+}
+
+static void print_driver(const replay_view *view)
+{
+    const uf_replay_result *result = &view->result;
     count_text calls, syncs;
-    double moving_ms = result->device_ms - result->device_first_ms - result->device_emptied_ms;
-    printf("frozen at most %10s   in private pools, where nothing is taken\n",
-           SIZE(frozen, result->peak_frozen_bytes));
-    printf("driver calls   %10s   %.1f ms by the latency model, %s wait%s for the device:\n",
+    printf("driver calls   %10s   %.1f ms by the latency model%s, %s wait%s for the device\n",
            cli_count_format(calls, result->device_calls), result->device_ms,
+           view->run.cost_model == UF_COST_A100 ? " of an A100" : "",
            cli_count_format(syncs, result->device_syncs), replay_plural(result->device_syncs));
-    printf("                            %.1f ms to get memory, %.1f ms for empty_cache, %.1f ms to "
-           "move it,\n"
-           "                            at most %.1f ms of that in one request\n",
-           result->device_first_ms, result->device_emptied_ms, moving_ms, result->longest_stall_ms);
+    if (replay_is_paged(view)) {
+        print_moving(result);
+    }
 }
 
 static void print_peaks(const replay_view *view)
 {
     const uf_replay_result *result = &view->result;
     bool is_part = view->options->from_event != 0 || view->options->to_event != 0;
-    size_text live, active, reserved, end_reserved, end_active;
-    count_text calls, syncs, retries;
+    size_text live, active, reserved, frozen, end_reserved, end_active;
+    count_text calls;
     printf("\n");
     printf("peak live      %10s   the floor: what the program itself held at once (%s)\n",
            SIZE(live, result->peak_live_bytes),
@@ -151,18 +206,15 @@ static void print_peaks(const replay_view *view)
            SIZE(active, result->peak_active_bytes));
     printf("peak reserved  %10s   ", SIZE(reserved, result->peak_reserved_bytes));
     print_waste(view);
+    if (replay_is_paged(view) && result->peak_frozen_bytes > 0) {
+        printf("peak frozen    %10s   in private pools (graphs), where pages never move\n",
+               SIZE(frozen, result->peak_frozen_bytes));
+    }
     printf("at the end     %10s   reserved, %s of it active\n",
            SIZE(end_reserved, result->end_reserved_bytes),
            SIZE(end_active, result->end_active_bytes));
-    if (view->run.policy == UF_POLICY_UNFRAG) {
-        print_moving(result);
-        return;
-    }
-    printf("retries        %10s   requests that gave the cache back and tried again\n",
-           cli_count_format(retries, result->retry_count));
-    printf("driver calls   %10s   %.1f ms by the latency model, %s wait%s for the device\n",
-           cli_count_format(calls, result->device_calls), result->device_ms,
-           cli_count_format(syncs, result->device_syncs), replay_plural(result->device_syncs));
+    print_retries(view);
+    print_driver(view);
     if (result->stream_wait_count > 0) {
         printf("forced waits   %10s   for other streams, whose blocks the recording let wait",
                cli_count_format(calls, result->stream_wait_count));
@@ -331,7 +383,9 @@ bool replay_report_text(const replay_view *view)
         print_verify(view);
     }
     print_peaks(view);
-    print_fragmentation(&view->result.fragmentation);
+    if (!replay_is_paged(view)) { /* elsewhere what is cached serves any request */
+        print_fragmentation(&view->result.fragmentation);
+    }
     print_range(view);
     bool is_printed = replay_groups_print(view);
     if (!is_verify) {

@@ -55,6 +55,21 @@ bool replay_is_inexact(const replay_view *view);
 /* One line about it; nothing if all is exact. */
 void replay_print_inexact(const replay_view *view);
 
+/* Was the unfrag policy played? */
+static inline bool replay_is_paged(const replay_view *view)
+{
+    return view->run.policy == UF_POLICY_UNFRAG;
+}
+
+/* The settings string that was played: that of --conf, else the recording's; "" = defaults. */
+const char *replay_conf(const replay_view *view);
+
+/* As --cost takes it. */
+const char *replay_cost_name(const replay_view *view);
+
+/* Driver time that is neither the first mapping of a page nor what empty_cache calls asked for. */
+double replay_moving_ms(const uf_replay_result *result);
+
 /* (reserved - live) / live in percent: what was held beyond the floor. */
 double replay_waste_percent(const uf_replay_result *result);
 

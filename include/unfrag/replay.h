@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <unfrag/cost.h>
 #include <unfrag/policy.h>
 #include <unfrag/stats.h>
 #include <unfrag/status.h>
@@ -111,7 +112,9 @@ typedef struct uf_replay_group {
 
 typedef struct uf_replay_options {
     size_t struct_size_bytes;
-    const char *conf;      /* NULL = as recorded */
+    /* NULL = as recorded. Under UF_POLICY_UNFRAG NULL = defaults, and of a string that is given
+     * roundup_power2_divisions alone counts. */
+    const char *conf;
     uint64_t limit_bytes;  /* memory fraction in bytes; 0 = none */
     uint64_t card_bytes;   /* what the driver can hand out; 0 = as total */
     uint64_t total_bytes;  /* nominal memory; 0 = the card, or UF_RECORDED_TOTAL_BYTES */
@@ -121,9 +124,11 @@ typedef struct uf_replay_options {
     bool is_shuffled;      /* repetitions take the steady part's pieces in another order */
     uint64_t shuffle_seed;
     uf_on_oom on_oom;
-    uf_policy policy;        /* under UF_POLICY_UNFRAG conf is not looked at unless given */
-    int64_t device_lag_us;   /* under UF_POLICY_UNFRAG: how long the device takes to reach what is
-                                queued; 0 = it has always reached it */
+    uf_policy policy;
+    int64_t device_lag_us;    /* under UF_POLICY_UNFRAG: how far the device is behind the program: what
+                                 is queued is done one to two such times later, in the recording's
+                                 time; 0 = it has always reached it */
+    uf_cost_model cost_model; /* whose driver times are charged */
     bool is_checked;         /* run the invariant checker after every event (slow) */
     uf_replay_group *groups; /* caller's; receives up to group_capacity entries; may be NULL */
     uint32_t group_capacity;
@@ -138,11 +143,14 @@ typedef struct uf_oom {
     uint32_t repetition;      /* 0-based */
     uint64_t requested_bytes; /* as the program asked */
     uint64_t rounded_bytes;
-    uint64_t segment_bytes; /* what was wanted from the driver */
+    uint64_t segment_bytes; /* what was wanted from the driver; under UF_POLICY_UNFRAG the request in
+                               whole small pages */
     uint64_t stream;
     uint64_t allocated_bytes, active_bytes, reserved_bytes;
     uint64_t device_free_bytes;
-    uint64_t largest_free_block_bytes; /* cached, for this stream and pool */
+    uint64_t largest_free_block_bytes; /* cached, for this stream and pool; 0 under the unfrag
+                                          policy, where every cached page may serve it */
+    uint64_t frozen_bytes;             /* of reserved, in private pools; 0 under the torch policy */
     bool is_in_private_pool;
 } uf_oom;
 
@@ -164,10 +172,12 @@ typedef struct uf_replay_result {
      * between the longest and the sum. */
     uint64_t stream_wait_count;
     double stream_wait_ms, longest_stream_wait_ms;
+    /* 0 under the torch policy, which knows no such parts. The rest of device_ms is moving pages. */
     double device_first_ms;     /* of device_ms: mapping memory that was not held before */
     double device_emptied_ms;   /* of device_ms: giving back what empty_cache calls asked for */
-    double longest_stall_ms;    /* the most that one request spent in the driver beyond that */
+    double longest_stall_ms;    /* the most that one request spent moving pages */
     uint64_t peak_frozen_bytes; /* most in private pools at once; 0 under the torch policy */
+    double recorded_ms;         /* how long what was played took when recorded; -1 = unknown */
     int64_t elapsed_ns;         /* replay alone */
     uf_stats stats;
     uf_fragmentation fragmentation; /* at the end */

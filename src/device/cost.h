@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * What driver calls cost: measured medians and the line between them. Pure functions. */
+ * What driver calls cost: tables of medians, by machine, and the line between them. Pure functions. */
 #ifndef UF_DEVICE_COST_H
 #define UF_DEVICE_COST_H
 
 #include <stdint.h>
+
+#include <unfrag/cost.h>
 
 typedef enum uf_cost_call {
     UF_COST_MALLOC,
@@ -20,8 +22,13 @@ typedef enum uf_cost_call {
     UF_COST_CALL_COUNT
 } uf_cost_call;
 
-/* Nanoseconds of one call on an H200 with driver 580 (PCIe 5): linear in size between the measured
- * points, clamped outside. Waiting for running kernels is not in it. */
-int64_t uf__cost_ns(uf_cost_call call, uint64_t size_bytes);
+typedef struct uf_cost_table uf_cost_table;
+
+/* The table of a model; it lives as long as the program. An unknown model is UF_COST_H200. */
+const uf_cost_table *uf__cost_table(uf_cost_model model);
+
+/* Nanoseconds of one call: linear in size between the points of the table, clamped outside. Waiting
+ * for running kernels is not in it. */
+int64_t uf__cost_ns(const uf_cost_table *table, uf_cost_call call, uint64_t size_bytes);
 
 #endif

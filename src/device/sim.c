@@ -17,7 +17,7 @@ static const uint64_t SIZE_LIMIT_BYTES = UINT64_C(1) << 60;
 static bool charge(uf_sim *sim, uf_cost_call call, uint64_t size_bytes, uint64_t count)
 {
     sim->call_count += count;
-    sim->call_ns += uf__cost_ns(call, size_bytes) * (int64_t)count;
+    sim->call_ns += uf__cost_ns(sim->costs, call, size_bytes) * (int64_t)count;
     if (sim->fail_after_count != 0) {
         sim->fail_after_count--;
         return sim->fail_after_count != 0;
@@ -115,8 +115,8 @@ static uf_status pages_map(void *context, uint64_t addr, uint64_t size_bytes, ui
     uint64_t count = size_bytes / page_bytes;
     bool is_good = charge(sim, UF_COST_CREATE, page_bytes, count);
     is_good = charge(sim, UF_COST_MAP, page_bytes, count) && is_good;
-    int64_t access_ns = count == 1 ? uf__cost_ns(UF_COST_ACCESS, page_bytes)
-                                   : uf__cost_ns(UF_COST_ACCESS_EACH, page_bytes) * (int64_t)count;
+    int64_t access_ns = count == 1 ? uf__cost_ns(sim->costs, UF_COST_ACCESS, page_bytes)
+                                   : uf__cost_ns(sim->costs, UF_COST_ACCESS_EACH, page_bytes) * (int64_t)count;
     sim->call_count++;
     sim->call_ns += access_ns;
     return is_good ? take(sim, size_bytes) : UF_ERROR_DEVICE;
@@ -158,9 +158,9 @@ static uf_status handle_create(void *context, uint64_t size_bytes, uint64_t *han
     *handle = ++sim->handle_count;
     if (sim->in_use_bytes > sim->high_water_bytes) {
         sim->high_water_bytes = sim->in_use_bytes;
-        sim->first_ns += uf__cost_ns(UF_COST_CREATE, size_bytes) +
-                         uf__cost_ns(UF_COST_MAP, size_bytes) +
-                         uf__cost_ns(UF_COST_ACCESS_EACH, size_bytes);
+        sim->first_ns += uf__cost_ns(sim->costs, UF_COST_CREATE, size_bytes) +
+                         uf__cost_ns(sim->costs, UF_COST_MAP, size_bytes) +
+                         uf__cost_ns(sim->costs, UF_COST_ACCESS_EACH, size_bytes);
         *handle |= FIRST_BIT;
     }
     return UF_OK;
@@ -247,6 +247,7 @@ void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes)
     sim->total_bytes = total_bytes;
     sim->capacity_bytes = capacity_bytes == 0 ? total_bytes : capacity_bytes;
     sim->next_addr = UF_SIM_FIRST_ADDR;
+    sim->costs = uf__cost_table(UF_COST_H200);
     sim->device = (uf_device){.struct_size_bytes = sizeof(uf_device),
                               .context = sim,
                               .memory_info = memory_info,

@@ -30,6 +30,7 @@ struct uf_sim {
     bool is_caught_up; /* the device has always done what is queued: nothing waits */
     int64_t now_ns;    /* what its clock shows */
     uint64_t call_count, sync_count;
+    const struct uf_cost_table *costs; /* what calls cost; an H200's from init on */
     int64_t call_ns;
     uint64_t handle_count;     /* handles created so far; the next one's name */
     uint64_t high_water_bytes; /* most handle bytes at once */

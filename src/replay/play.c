@@ -14,6 +14,7 @@
 #include "alloc/paging.h"
 #include "alloc/rounding.h"
 #include "base/error.h"
+#include "device/cost.h"
 #include "replay/groups.h"
 #include "replay/ranges.h"
 #include "replay/waits.h"
@@ -38,6 +39,7 @@ typedef struct uf_player {
     uint64_t at; /* the event under way */
     uint32_t repetition;
     int64_t longest_stall_ns, emptied_ns;
+    int64_t recorded_us; /* of the events played, as they were recorded; negative = not known */
     int64_t mark_us; /* when it was last looked how far the device is */
     uint64_t marked_event_count;
     uint64_t played_count, alloc_count, total_count, skipped_oom_count;
@@ -118,11 +120,17 @@ static void note_oom(uf_player *player, uint64_t at, uint32_t id, uint32_t pool)
                     .reserved_bytes = core->total_bytes,
                     .device_free_bytes = uf__core_device_free_bytes(core),
                     .is_in_private_pool = program->alloc_pool[id] != 0};
+    if (core->paging != NULL && rounded <= UINT64_MAX >> 1) {
+        oom->segment_bytes = uf__granule_ceil(core, rounded);
+        oom->frozen_bytes = core->paging->frozen_bytes;
+    }
     oom->allocated_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ALLOCATED_BYTES);
     oom->active_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ACTIVE_BYTES);
     int pool_class = uf__is_small(rounded) ? UF_CLASS_SMALL : UF_CLASS_LARGE;
-    oom->largest_free_block_bytes = uf__largest_block_bytes(
-        core, pool, pool_class, player->stream_of[program->alloc_stream[id]]);
+    if (core->paging == NULL) { /* else what is cached serves any request */
+        oom->largest_free_block_bytes = uf__largest_block_bytes(
+            core, pool, pool_class, player->stream_of[program->alloc_stream[id]]);
+    }
 }
 
 /* A flush forgets a pool that it empties; its slot may then hold another. */
@@ -342,6 +350,20 @@ static uf_status after_event(uf_player *player)
     return UF_OK;
 }
 
+/* Adds the recorded time between the first and the last of some events. */
+static void note_duration(uf_player *player, uint64_t from, uint64_t to)
+{
+    const uf_event *events = player->program->events;
+    if (from >= to || player->recorded_us < 0) {
+        return;
+    }
+    int64_t first_us = events[from].time_us, last_us = events[to - 1].time_us;
+    bool is_known = first_us != UF_TIME_UNKNOWN && last_us != UF_TIME_UNKNOWN;
+    player->recorded_us = !is_known            ? -1
+                          : last_us > first_us ? player->recorded_us + (last_us - first_us)
+                                               : player->recorded_us;
+}
+
 static uf_status play_range(uf_player *player, uint64_t from, uint64_t to)
 {
     const uint32_t *ops = player->program->ops;
@@ -375,6 +397,7 @@ static uf_status play_range(uf_player *player, uint64_t from, uint64_t to)
         }
     }
     player->played_count += is_watched ? 0 : at - from;
+    note_duration(player, from, at);
     return status;
 }
 
@@ -489,7 +512,11 @@ static uf_status play_all(uf_player *player)
         uf__counters_reset_peak(&player->core.counters);
         uf__counters_reset_accumulated(&player->core.counters);
         player->sim.call_count = player->sim.sync_count = 0;
-        player->sim.call_ns = 0;
+        player->sim.call_ns = player->sim.first_ns = 0;
+        player->emptied_ns = player->longest_stall_ns = player->recorded_us = 0;
+        if (player->core.paging != NULL) {
+            player->core.paging->peak_frozen_bytes = player->core.paging->frozen_bytes;
+        }
         player->played_count = player->alloc_count = 0;
         player->result->recorded_oom_count = 0;
         player->waits.first = player->waits.count;
@@ -535,10 +562,13 @@ static void fill_result(uf_player *player)
     result->device_first_ms = (double)player->sim.first_ns / 1e6;
     result->device_emptied_ms = (double)player->emptied_ns / 1e6;
     result->longest_stall_ms = (double)player->longest_stall_ns / 1e6;
+    result->recorded_ms =
+        player->recorded_us < 0 ? -1.0 : (double)player->recorded_us / 1e3;
     result->peak_frozen_bytes = core->paging == NULL ? 0 : core->paging->peak_frozen_bytes;
     uf_error unused;
-    (void)!uf_fragmentation_compute(&result->stats, uf__largest_request_bytes(core), 0.0,
-                                    &result->fragmentation, &unused);
+    uint64_t largest_bytes = core->paging == NULL ? uf__largest_request_bytes(core) : 0;
+    (void)!uf_fragmentation_compute(&result->stats, largest_bytes, 0.0, &result->fragmentation,
+                                    &unused);
 }
 
 static uf_status player_init(uf_player *player, const uf_conf *conf)
@@ -551,6 +581,7 @@ static uf_status player_init(uf_player *player, const uf_conf *conf)
                                                      : program->options.total_bytes;
     uf__sim_init(&player->sim, total_bytes, card_bytes != 0 ? card_bytes : total_bytes);
     player->sim.is_caught_up = options->policy == UF_POLICY_UNFRAG && options->device_lag_us == 0;
+    player->sim.costs = uf__cost_table(options->cost_model);
     player->sim.address_hook = choose_addr;
     player->sim.release_hook = forget_addr;
     player->sim.address_context = player;
@@ -602,6 +633,29 @@ static uf_status explain(const uf_player *player, uf_status status, uf_error *er
     }
 }
 
+/* The settings that count: of the unfrag policy's the rounding alone. */
+static uf_status choose_conf(const uf_program *program, const uf_replay_options *options,
+                             uf_conf *conf, uf_error *error)
+{
+    const uf_conf_reading reading = {.is_at_import = true};
+    bool is_paged = options->policy == UF_POLICY_UNFRAG;
+    uf_conf given;
+    uf__conf_init(conf);
+    if (options->conf == NULL) {
+        *conf = is_paged ? *conf : program->conf;
+        return UF_OK;
+    }
+    uf__conf_init(&given);
+    uf_status status = uf__conf_read(&given, options->conf, &reading, NULL, error);
+    if (status != UF_OK || !is_paged) {
+        *conf = given;
+    } else {
+        memcpy(conf->roundup_power2_divisions, given.roundup_power2_divisions,
+               sizeof conf->roundup_power2_divisions);
+    }
+    return status;
+}
+
 uf_status uf_replay_run(const uf_program *program, const uf_replay_options *options,
                         uf_replay_result *result, uf_error *error)
 {
@@ -616,21 +670,14 @@ uf_status uf_replay_run(const uf_program *program, const uf_replay_options *opti
         return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
                              "a device of more than 1 PiB is beyond what a replay can address");
     }
-    uf_conf conf = program->conf;
-    if (options->policy == UF_POLICY_UNFRAG) {
-        uf__conf_init(&conf);
-    }
-    if (options->conf != NULL) {
-        const uf_conf_reading reading = {.is_at_import = true};
-        uf__conf_init(&conf);
-        uf_status status = uf__conf_read(&conf, options->conf, &reading, NULL, error);
-        if (status != UF_OK) {
-            return status;
-        }
+    uf_conf conf;
+    uf_status status = choose_conf(program, options, &conf, error);
+    if (status != UF_OK) {
+        return status;
     }
     uf_replay_result filled = {.steady_first_event = UF_EVENT_NONE};
     uf_player player = {.program = program, .options = options, .result = &filled, .error = error};
-    uf_status status = player_init(&player, &conf);
+    status = player_init(&player, &conf);
     int64_t start_ns = now_ns();
     if (status == UF_OK) {
         status = play_all(&player);
