@@ -105,7 +105,7 @@ static void print_settings(const replay_view *view)
             printf("device         %" PRIu64 " ms behind the program\n", view->options->lag_ms);
         }
         if (conf[0] != '\0') {
-            printf("settings       %s: of it roundup_power2_divisions counts\n", conf);
+            printf("settings       %s (the rounding alone counts)\n", conf);
         }
         return;
     }

@@ -59,17 +59,19 @@ static void write_fit(cli_json *json, const tune_options *options, const uf_tune
 }
 
 static void write_entry(cli_json *json, const char *key, const tune_options *options,
-                        const tune_input *inputs, const uf_tune_result *result, uint32_t index)
+                        const tune_input *inputs, const uf_tune_result *result,
+                        const uf_tune_entry *entry)
 {
-    if (index == UF_NONE) {
+    if (entry == NULL) {
         cli_json_null(json, key);
         return;
     }
-    const uf_tune_entry *entry = &result->entries[index];
     const uf_probe_run *run = &entry->run, *unlimited = &entry->smallest.unlimited;
+    bool is_paged = entry->point == UF_NONE; /* the unfrag policy: no setting */
     cli_json_object_begin(json, key);
-    cli_json_string(json, "conf", result->grid.points[entry->point].conf);
-    cli_json_bool(json, "needs_limit", result->grid.points[entry->point].needs_limit);
+    cli_json_string(json, "conf", is_paged ? "" : result->grid.points[entry->point].conf);
+    cli_json_bool(json, "needs_limit",
+                  !is_paged && result->grid.points[entry->point].needs_limit);
     cli_json_bool(json, "is_hazardous", entry->is_hazardous);
     write_count(json, "smallest_limit_bytes", entry->smallest.is_known,
                 entry->smallest.limit_bytes);
@@ -94,9 +96,17 @@ static void write_entry(cli_json *json, const char *key, const tune_options *opt
              run->longest_stream_wait_ms);
     write_count(json, "unlimited_peak_reserved_bytes", unlimited->is_complete,
                 unlimited->peak_reserved_bytes);
+    write_count(json, "peak_frozen_bytes", is_paged && run->is_complete, run->peak_frozen_bytes);
+    write_ms(json, "device_moving_ms", is_paged && run->is_complete, run->moving_ms);
+    write_ms(json, "longest_stall_ms", is_paged && run->is_complete, run->longest_move_ms);
     write_failure(json, "first_failure", inputs, run);
     write_failure(json, "failure_below", inputs, &entry->smallest.below);
     cli_json_object_end(json);
+}
+
+static const uf_tune_entry *entry_at(const uf_tune_result *result, uint32_t index)
+{
+    return index == UF_NONE ? NULL : &result->entries[index];
 }
 
 static void write_file_part(cli_json *json, const char *key, const tune_options *options,
@@ -153,9 +163,10 @@ bool tune_report_json(const tune_options *options, const tune_input *inputs,
     cli_json_uint64(&json, "peak_live_bytes", result->peak_live_bytes);
     cli_json_uint64(&json, "peak_held_bytes", result->held_bytes);
     cli_json_uint64(&json, "recorded_ooms", result->recorded_oom_count);
-    write_entry(&json, "baseline", options, inputs, result, result->baseline);
-    write_entry(&json, "best", options, inputs, result, result->best);
-    cli_json_null(&json, "unfrag"); /* that policy is not in this version */
+    write_entry(&json, "baseline", options, inputs, result, entry_at(result, result->baseline));
+    write_entry(&json, "best", options, inputs, result, entry_at(result, result->best));
+    write_entry(&json, "unfrag", options, inputs, result,
+                result->has_unfrag ? &result->unfrag : NULL);
     cli_json_uint64(&json, "tried", result->tried_count);
     cli_json_uint64(&json, "skipped", result->skipped_count);
     cli_json_uint64(&json, "replays", result->replay_count);
@@ -163,7 +174,7 @@ bool tune_report_json(const tune_options *options, const tune_input *inputs,
     cli_json_double(&json, "seconds", result->seconds);
     cli_json_array_begin(&json, "ranking");
     for (uint32_t i = 0; i < result->entry_count; i++) {
-        write_entry(&json, NULL, options, inputs, result, i);
+        write_entry(&json, NULL, options, inputs, result, &result->entries[i]);
     }
     cli_json_array_end(&json);
     cli_json_object_end(&json);

@@ -56,6 +56,9 @@ static const char *conf_of(const report *of, const uf_tune_entry *entry)
 
 static const char *name_of(const report *of, const uf_tune_entry *entry)
 {
+    if (entry == &of->result->unfrag) {
+        return "unfrag's policy, no setting";
+    }
     const char *conf = conf_of(of, entry);
     return conf[0] != '\0' ? conf : "(default)";
 }
@@ -346,6 +349,25 @@ static uint64_t waiting_bytes(const uf_tune_result *result)
                : 0;
 }
 
+static void print_unfrag_note(const report *of)
+{
+    const uf_tune_result *result = of->result;
+    const uf_probe_run *run = &result->unfrag.run;
+    size_text frozen;
+    if (!result->has_unfrag) {
+        return;
+    }
+    printf("unfrag's policy is another allocator, simulated here: it moves pages");
+    if (run->is_complete) {
+        printf(" (%.1f ms of its time)", run->moving_ms > 0.0 ? run->moving_ms : 0.0);
+    }
+    if (run->is_complete && run->peak_frozen_bytes > 0) {
+        printf(",\n       but not those of private pools, %s at most",
+               SIZE(frozen, run->peak_frozen_bytes));
+    }
+    printf(".\n");
+}
+
 static bool print_table(const report *of)
 {
     if (of->result->entry_count == 0) {
@@ -367,6 +389,9 @@ static bool print_table(const report *of)
     for (uint32_t i = 0; i < of->result->entry_count; i++) {
         add_row(table, of, &of->result->entries[i]);
     }
+    if (of->result->has_unfrag) {
+        add_row(table, of, &of->result->unfrag);
+    }
     printf("\n");
     bool is_printed = cli_table_print(table, stdout);
     cli_table_destroy(table);
@@ -380,6 +405,7 @@ static bool print_table(const report *of)
                SIZE(waiting, waiting_bytes(result)));
     }
     printf(".\n");
+    print_unfrag_note(of);
     return is_printed;
 }
 

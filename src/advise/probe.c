@@ -19,6 +19,13 @@ static void add_played(uf_probe_run *run, const uf_replay_result *played, uint32
     run->retry_count += played->retry_count;
     run->device_ms += played->device_ms;
     run->stream_wait_count += played->stream_wait_count;
+    if (played->peak_frozen_bytes > run->peak_frozen_bytes) {
+        run->peak_frozen_bytes = played->peak_frozen_bytes;
+    }
+    if (played->longest_stall_ms > run->longest_move_ms) {
+        run->longest_move_ms = played->longest_stall_ms;
+    }
+    run->moving_ms += played->device_ms - played->device_first_ms - played->device_emptied_ms;
     bool is_timed = run->stream_wait_ms >= 0.0 && played->stream_wait_ms >= 0.0;
     bool is_longer = played->longest_stream_wait_ms > run->longest_stream_wait_ms;
     double longest_ms = is_longer ? played->longest_stream_wait_ms : run->longest_stream_wait_ms;
@@ -35,6 +42,7 @@ uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *ru
 {
     const uf_replay_options options = {.struct_size_bytes = sizeof options,
                                        .conf = probe->conf,
+                                       .policy = probe->policy,
                                        .limit_bytes = place->limit_bytes,
                                        .card_bytes = place->card_bytes,
                                        .total_bytes = place->total_bytes != 0 ? place->total_bytes
@@ -126,18 +134,20 @@ uint64_t uf__probe_least(const uf_probe *probe)
                                                             : probe->floor_bytes);
 }
 
-/* A limit that is kept, from the peak without a limit upwards; 0 if there is none. */
+/* A limit that is kept, from the peak without a limit (the unfrag policy: from the floor) upwards; 0
+ * if there is none. *failed_bytes: the largest that was seen to fail, 0 if none was. */
 static uf_status find_ceiling(uf_probe *probe, uf_smallest *smallest, uint64_t *ceiling_bytes,
-                              uf_error *error)
+                              uint64_t *failed_bytes, uf_error *error)
 {
     uf_status status = run_at(probe, 0, &smallest->unlimited, error);
-    *ceiling_bytes = 0;
+    *ceiling_bytes = *failed_bytes = 0;
     if (status != UF_OK || !smallest->unlimited.is_complete) {
         return status;
     }
     uint64_t peak_bytes = round_up(smallest->unlimited.peak_reserved_bytes);
     uint64_t least_bytes = uf__probe_least(probe);
-    uint64_t at_bytes = peak_bytes > least_bytes ? peak_bytes : least_bytes;
+    bool is_rising = probe->policy == UF_POLICY_UNFRAG;
+    uint64_t at_bytes = peak_bytes > least_bytes && !is_rising ? peak_bytes : least_bytes;
     if (probe->is_plain) {
         smallest->at = smallest->unlimited;
         *ceiling_bytes = at_bytes;
@@ -149,6 +159,7 @@ static uf_status find_ceiling(uf_probe *probe, uf_smallest *smallest, uint64_t *
             *ceiling_bytes = at_bytes;
             break;
         }
+        *failed_bytes = at_bytes;
         smallest->below = smallest->at;
         at_bytes += step;
     }
@@ -207,22 +218,32 @@ static uf_status climb_over_gaps(uf_probe *probe, uint64_t ceiling_bytes,
 uf_status uf__probe_smallest(uf_probe *probe, uf_smallest *smallest, uf_error *error)
 {
     *smallest = (uf_smallest){0};
-    uint64_t ceiling_bytes;
-    uf_status status = find_ceiling(probe, smallest, &ceiling_bytes, error);
+    uint64_t ceiling_bytes, failed_bytes;
+    uf_status status = find_ceiling(probe, smallest, &ceiling_bytes, &failed_bytes, error);
     if (status != UF_OK || ceiling_bytes == 0) {
         return status;
     }
     uf_probe_run at_ceiling = smallest->at;
     uf_kept kept = {.count = 0};
-    smallest->below = (uf_probe_run){0};
     uint64_t low_bytes = uf__probe_least(probe);
     low_bytes = low_bytes < ceiling_bytes ? low_bytes : ceiling_bytes;
     low_bytes -= low_bytes == 0 ? 0 : UF_PROBE_GRANULE_BYTES;
+    if (probe->policy == UF_POLICY_UNFRAG && failed_bytes > low_bytes) {
+        low_bytes = failed_bytes;
+    } else {
+        smallest->below = (uf_probe_run){0};
+    }
     status = bisect(probe, low_bytes, ceiling_bytes, smallest, &kept, error);
     if (status == UF_OK) {
         status = show_below(probe, smallest, error);
     }
-    return status == UF_OK
+    uint64_t peak_bytes = round_up(smallest->unlimited.peak_reserved_bytes);
+    if (status == UF_OK && probe->policy == UF_POLICY_UNFRAG && ceiling_bytes < peak_bytes) {
+        ceiling_bytes = peak_bytes;
+        status = run_at(probe, ceiling_bytes, &at_ceiling, error);
+        smallest->has_gaps = status == UF_OK && !at_ceiling.is_complete;
+    }
+    return status == UF_OK && at_ceiling.is_complete
                ? climb_over_gaps(probe, ceiling_bytes, &at_ceiling, smallest, &kept, error)
                : status;
 }

@@ -24,6 +24,9 @@ typedef struct uf_probe_run {
     uint64_t device_calls, device_syncs, retry_count;
     uint64_t stream_wait_count; /* as uf_replay_result; times summed, -1 = unknown */
     double stream_wait_ms, longest_stream_wait_ms;
+    uint64_t peak_frozen_bytes; /* as uf_replay_result, as the next: the worst of all */
+    double moving_ms;           /* of device_ms: moving pages; 0 under the torch policy */
+    double longest_move_ms;
     /* Stall: device_ms, sync_ms for each device_syncs, and stream_wait_ms. */
     double device_ms, stall_ms;
     uint32_t failed_program; /* where it failed; runs stop there */
@@ -45,6 +48,7 @@ typedef struct uf_probe {
     const uf_program *const *programs; /* borrowed */
     uint32_t program_count;
     const char *conf; /* borrowed */
+    uf_policy policy;
     uint64_t total_bytes;
     uint64_t bound_bytes; /* no limit below it can be kept; 0 = unknown */
     uint64_t floor_bytes; /* peak live of the worst program: no smallest limit is below it */
@@ -67,7 +71,8 @@ uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *ru
 /* No smallest limit is below it: the bound or the floor, in whole granules. */
 uint64_t uf__probe_least(const uf_probe *probe);
 
-/* Searches the smallest limit, to one granule, from the floor up. Below the floor a run may
+/* Searches the smallest limit, to one granule, from the floor up: by bisection below the peak without
+ * a limit; under the unfrag policy, which needs hardly more than the floor, in steps that double. Below the floor a run may
  * complete, too: by waiting for other streams, which have their blocks counted in the floor, or by
  * passing the limit by a part of an expandable page. That is told (is_floor), not offered. A
  * setting may fail at a limit and keep a smaller one: limits above the result are tried at growing

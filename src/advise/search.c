@@ -411,17 +411,21 @@ static uf_status search_freely(uf_search *search, uf_error *error)
     return status == UF_OK && search->best == UF_NONE ? choose_among_all(search, error) : status;
 }
 
-static uf_status search_there(uf_search *search, uf_error *error)
+uf_place uf__search_place(const uf_search *search)
 {
     const uf_tune_options *options = search->options;
+    return (uf_place){.limit_bytes = options->limit_bytes,
+                      .card_bytes = options->card_bytes,
+                      .total_bytes = options->total_bytes != 0        ? options->total_bytes
+                                     : options->card_total_bytes != 0 ? options->card_total_bytes
+                                                                      : options->card_bytes};
+}
+
+static uf_status search_there(uf_search *search, uf_error *error)
+{
     revive(search);
     choose_alive(search);
-    search->place =
-        (uf_place){.limit_bytes = options->limit_bytes,
-                   .card_bytes = options->card_bytes,
-                   .total_bytes = options->total_bytes != 0        ? options->total_bytes
-                                  : options->card_total_bytes != 0 ? options->card_total_bytes
-                                                                   : options->card_bytes};
+    search->place = uf__search_place(search);
     uf_status status = run_stage(search, run_there, error);
     search->best = pick(search);
     if (status != UF_OK) {

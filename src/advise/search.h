@@ -47,6 +47,9 @@ static inline bool uf__search_has_place(const uf_search *search)
     return search->options->limit_bytes != 0 || search->options->card_bytes != 0;
 }
 
+/* The limit and card asked for. */
+uf_place uf__search_place(const uf_search *search);
+
 /* Finds the winner and what is reported. UF_OK; UF_ERROR_INTERRUPTED, with the best so far;
  * UF_ERROR_HOST_MEMORY. */
 uf_status uf__search_run(uf_search *search, uf_error *error) UF_MUST_USE;

@@ -130,7 +130,8 @@ static uf_status prepare(uf_search *search)
         find_twin(search, simplified, i);
     }
     result->held_bytes = status == UF_OK ? bounds[0].held_bytes : 0;
-    search->estimated_count = (search->estimated_count + BISECTION_REPLAYS) * search->program_count;
+    search->estimated_count =
+        (search->estimated_count + 2 * BISECTION_REPLAYS) * search->program_count;
     free(bounds);
     free(simplified);
     return status;
@@ -251,6 +252,40 @@ static void make_entries(uf_search *search)
     }
 }
 
+/* A job: the unfrag policy, as the settings are searched. */
+static uf_status search_unfrag(void *context, uint32_t index, uf_error *error)
+{
+    uf_search *search = context;
+    const uf_tune_options *options = search->options;
+    uf_tune_result *result = search->result;
+    uf_tune_entry *entry = &result->unfrag;
+    uf_probe probe = {.programs = search->programs,
+                      .program_count = search->program_count,
+                      .policy = UF_POLICY_UNFRAG,
+                      .total_bytes = options->total_bytes,
+                      .floor_bytes = result->peak_live_bytes,
+                      .sync_ms = options->sync_ms < 0.0 ? UF_TUNE_SYNC_MS : options->sync_ms,
+                      .poll = watch,
+                      .poll_context = search};
+    (void)index;
+    *entry = (uf_tune_entry){.point = UF_NONE};
+    uf_status status = uf__probe_smallest(&probe, &entry->smallest, error);
+    if (status == UF_OK && entry->smallest.is_known) {
+        status = uf__probe_card(&probe, entry->smallest.limit_bytes, options->allowance_bytes,
+                                false, &entry->card_bytes, error);
+    }
+    entry->run = entry->smallest.at;
+    entry->place = (uf_place){.limit_bytes = entry->smallest.limit_bytes};
+    if (status == UF_OK && uf__search_has_place(search)) {
+        entry->place = uf__search_place(search);
+        status = uf__probe_run(&probe, &entry->place, &entry->run, error);
+    }
+    result->has_unfrag = status == UF_OK;
+    result->replay_count += probe.replay_count;
+    result->event_count += probe.event_count;
+    return status;
+}
+
 static uf_status search_all(uf_search *search, uf_error *error)
 {
     uf_tune_result *result = search->result;
@@ -259,6 +294,9 @@ static uf_status search_all(uf_search *search, uf_error *error)
     if (status == UF_OK && search->program_count > 1) {
         status = uf__workers_run(search->options->thread_count, search->program_count * 2,
                                  search_file, search, error);
+    }
+    if (status == UF_OK) {
+        status = uf__workers_run(1, 1, search_unfrag, search, error);
     }
     result->is_interrupted = status == UF_ERROR_INTERRUPTED;
     if (status == UF_OK || result->is_interrupted) {

@@ -12,7 +12,8 @@
  *   4. a little above the smallest limit of all, never above today's, the choice is made; the
  * winner's own smallest limit is then searched as in 1, and if larger limits fail the next best is
  * taken With a limit or card every setting is replayed there, and of those that complete one is
- * chosen.
+ * chosen. The unfrag policy is searched the same way, for comparison: it is no setting, and never the
+ * choice.
  *
  * The choice: the least stall, then the least reserved, then today's settings, then the fewest
  * options and the shortest string. "The least" is meant up to what nobody would notice (UF_TUNE_*).
@@ -79,6 +80,8 @@ typedef struct uf_tune_result {
     uf_tune_entry *entries; /* best first */
     uint32_t entry_count;
     uint32_t baseline, best; /* in entries; UF_NONE if there is none (nothing fits) */
+    uf_tune_entry unfrag;    /* PyTorch's settings aside: the unfrag policy; its point is UF_NONE */
+    bool has_unfrag;         /* it was searched to the end */
     uf_tune_file *files;     /* by program */
     uint32_t file_count;
     bool is_interrupted;
