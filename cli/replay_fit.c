@@ -91,22 +91,21 @@ static void print_reason(const replay_view *view)
     }
 }
 
-/* Under the unfrag policy: what cannot be moved, and what the request needs besides. At the failure
- * every other page was given back, so what is still reserved is what could not be. */
+/* Under the unfrag policy: what cannot be moved, and what the request needs besides. */
 static void print_terms(const replay_view *view)
 {
     const uf_oom *oom = &view->result.first_oom;
     bound of = find_bound(view);
-    size_text bytes, active, reserved, frozen, rounded, needed;
+    size_text bytes, active, pinned, frozen, rounded, needed;
     printf("needs          %s rounded, %s in whole pages\n", SIZE(rounded, oom->rounded_bytes),
            SIZE(needed, oom->segment_bytes));
     printf("at that moment %s active, on pages of %s", SIZE(active, oom->active_bytes),
-           SIZE(reserved, oom->reserved_bytes));
+           SIZE(pinned, oom->pinned_bytes));
     if (oom->frozen_bytes != 0) {
         printf(", %s of them frozen in private pools", SIZE(frozen, oom->frozen_bytes));
     }
     printf("\nwhy            these pages cannot be moved, and with those that the request needs "
-           "they\n               exceed the %s of %s; all others were taken\n",
+           "they\n               exceed the %s of %s\n",
            of.name, SIZE(bytes, of.bytes));
 }
 

@@ -65,11 +65,12 @@ static void write_oom(cli_json *json, const replay_view *view)
     cli_json_uint64(json, "active_bytes", oom->active_bytes);
     cli_json_uint64(json, "reserved_bytes", oom->reserved_bytes);
     cli_json_uint64(json, "device_free_bytes", oom->device_free_bytes);
+    cli_json_uint64(json, "largest_cached_block_bytes", oom->largest_free_block_bytes);
     if (replay_is_paged(view)) {
-        cli_json_null(json, "largest_cached_block_bytes");
+        cli_json_uint64(json, "pinned_bytes", oom->pinned_bytes);
         cli_json_uint64(json, "frozen_bytes", oom->frozen_bytes);
     } else {
-        cli_json_uint64(json, "largest_cached_block_bytes", oom->largest_free_block_bytes);
+        cli_json_null(json, "pinned_bytes");
         cli_json_null(json, "frozen_bytes");
     }
     cli_json_object_end(json);

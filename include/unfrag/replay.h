@@ -148,9 +148,10 @@ typedef struct uf_oom {
     uint64_t stream;
     uint64_t allocated_bytes, active_bytes, reserved_bytes;
     uint64_t device_free_bytes;
-    uint64_t largest_free_block_bytes; /* cached, for this stream and pool; 0 under the unfrag
-                                          policy, where every cached page may serve it */
-    uint64_t frozen_bytes;             /* of reserved, in private pools; 0 under the torch policy */
+    uint64_t largest_free_block_bytes; /* cached, for this stream and pool */
+    /* Under UF_POLICY_UNFRAG, else 0: of reserved, what no request can have (pages under active
+     * blocks, and in private pools); of that, what is in private pools. */
+    uint64_t pinned_bytes, frozen_bytes;
     bool is_in_private_pool;
 } uf_oom;
 

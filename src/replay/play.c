@@ -95,6 +95,20 @@ static void forget_addr(void *context, uint64_t addr, uint64_t size_bytes)
     (void)uf__ranges_remove(&player->held, addr, size_bytes, &unused_bytes);
 }
 
+/* What the policy's promise speaks of: pages that no request can have, and those it needs. */
+static void note_pages(const uf_core *core, uint64_t rounded_bytes, uf_oom *oom)
+{
+    bool is_limited = core->limit_bytes != UF_UNLIMITED && core->limit_bytes > core->total_bytes;
+    uint64_t room_bytes = is_limited ? core->limit_bytes - core->total_bytes : 0;
+    uint64_t available_bytes = oom->largest_free_block_bytes; /* pages of holes, and the room */
+    uint64_t movable_bytes = available_bytes > room_bytes ? available_bytes - room_bytes : 0;
+    oom->frozen_bytes = uf__paging_frozen_bytes(core);
+    oom->pinned_bytes = core->total_bytes - movable_bytes;
+    if (rounded_bytes < UF_REQUEST_LIMIT_BYTES) {
+        oom->segment_bytes = uf__granule_ceil(core, rounded_bytes);
+    }
+}
+
 static void note_oom(uf_player *player, uint64_t at, uint32_t id, uint32_t pool)
 {
     uf_replay_result *result = player->result;
@@ -120,16 +134,13 @@ static void note_oom(uf_player *player, uint64_t at, uint32_t id, uint32_t pool)
                     .reserved_bytes = core->total_bytes,
                     .device_free_bytes = uf__core_device_free_bytes(core),
                     .is_in_private_pool = program->alloc_pool[id] != 0};
-    if (core->paging != NULL && rounded <= UINT64_MAX >> 1) {
-        oom->segment_bytes = uf__granule_ceil(core, rounded);
-        oom->frozen_bytes = core->paging->frozen_bytes;
-    }
     oom->allocated_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ALLOCATED_BYTES);
     oom->active_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ACTIVE_BYTES);
     int pool_class = uf__is_small(rounded) ? UF_CLASS_SMALL : UF_CLASS_LARGE;
-    if (core->paging == NULL) { /* else what is cached serves any request */
-        oom->largest_free_block_bytes = uf__largest_block_bytes(
-            core, pool, pool_class, player->stream_of[program->alloc_stream[id]]);
+    oom->largest_free_block_bytes = uf__largest_block_bytes(
+        core, pool, pool_class, player->stream_of[program->alloc_stream[id]]);
+    if (core->paging != NULL) {
+        note_pages(core, rounded, oom);
     }
 }
 
@@ -515,7 +526,8 @@ static uf_status play_all(uf_player *player)
         player->sim.call_ns = player->sim.first_ns = 0;
         player->emptied_ns = player->longest_stall_ns = player->recorded_us = 0;
         if (player->core.paging != NULL) {
-            player->core.paging->peak_frozen_bytes = player->core.paging->frozen_bytes;
+            player->core.paging->peak_frozen_bytes =
+                uf__paging_frozen_bytes(&player->core);
         }
         player->played_count = player->alloc_count = 0;
         player->result->recorded_oom_count = 0;
@@ -566,9 +578,8 @@ static void fill_result(uf_player *player)
         player->recorded_us < 0 ? -1.0 : (double)player->recorded_us / 1e3;
     result->peak_frozen_bytes = core->paging == NULL ? 0 : core->paging->peak_frozen_bytes;
     uf_error unused;
-    uint64_t largest_bytes = core->paging == NULL ? uf__largest_request_bytes(core) : 0;
-    (void)!uf_fragmentation_compute(&result->stats, largest_bytes, 0.0, &result->fragmentation,
-                                    &unused);
+    (void)!uf_fragmentation_compute(&result->stats, uf__largest_request_bytes(core), 0.0,
+                                    &result->fragmentation, &unused);
 }
 
 static uf_status player_init(uf_player *player, const uf_conf *conf)
