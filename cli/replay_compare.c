@@ -151,7 +151,7 @@ static void add_row(cli_table *table, const comparison *all, const compare_row *
         cli_table_cell_count(table, result->retry_count);
     }
     cli_table_cell_count(table, result->device_calls);
-    cli_table_cell(table, "%.1f ms", result->device_ms);
+    cli_table_cell(table, result->device_ms < 100.0 ? "%.1f ms" : "%.0f ms", result->device_ms);
     cli_table_cell_count(table, result->device_syncs);
 }
 
@@ -210,7 +210,7 @@ static void print_footer(const comparison *all)
         has_failure = has_failure || all->rows[i].result.has_oom;
     }
     printf(
-        "\nPeak is what was reserved at most; over live, how much that is beyond peak live: %s,\n"
+        "\nPeak is what was reserved at most; waste, how much that is beyond peak live: %s,\n"
         "which no allocator that moves nothing can run below. Calls are those of the driver, time\n"
         "is theirs by a latency model, waits are calls that let the whole device finish.\n",
         SIZE(live, peak_live_bytes(all)));
@@ -231,7 +231,7 @@ static void print_footer(const comparison *all)
 
 static bool print_table(const comparison *all)
 {
-    static const char *const headings[] = {"peak",  "over live", "retries",
+    static const char *const headings[] = {"peak",  "waste", "retries",
                                            "calls", "time",      "waits"};
     print_head(all->view);
     cli_table *table = cli_table_create();
