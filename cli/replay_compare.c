@@ -231,8 +231,7 @@ static void print_footer(const comparison *all)
 
 static bool print_table(const comparison *all)
 {
-    static const char *const headings[] = {"peak",  "waste", "retries",
-                                           "calls", "time",      "waits"};
+    static const char *const headings[] = {"peak", "waste", "retries", "calls", "time", "waits"};
     print_head(all->view);
     cli_table *table = cli_table_create();
     cli_table_column(table, "PYTORCH_CUDA_ALLOC_CONF", CLI_LEFT);

@@ -40,7 +40,8 @@ static const struct argp_option option_list[] = {
      "the recording",
      1},
     {"policy", KEY_POLICY, "NAME", 0,
-     "The allocator's policy: torch, which is PyTorch's own and the default, or unfrag, which moves "
+     "The allocator's policy: torch, which is PyTorch's own and the default, or unfrag, which "
+     "moves "
      "pages so that memory does not fragment",
      1},
     {"limit", KEY_LIMIT, "SIZE", 0,

@@ -70,8 +70,7 @@ static void write_entry(cli_json *json, const char *key, const tune_options *opt
     bool is_paged = entry->point == UF_NONE; /* the unfrag policy: no setting */
     cli_json_object_begin(json, key);
     cli_json_string(json, "conf", is_paged ? "" : result->grid.points[entry->point].conf);
-    cli_json_bool(json, "needs_limit",
-                  !is_paged && result->grid.points[entry->point].needs_limit);
+    cli_json_bool(json, "needs_limit", !is_paged && result->grid.points[entry->point].needs_limit);
     cli_json_bool(json, "is_hazardous", entry->is_hazardous);
     write_count(json, "smallest_limit_bytes", entry->smallest.is_known,
                 entry->smallest.limit_bytes);

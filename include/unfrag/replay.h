@@ -125,12 +125,12 @@ typedef struct uf_replay_options {
     uint64_t shuffle_seed;
     uf_on_oom on_oom;
     uf_policy policy;
-    int64_t device_lag_us;    /* under UF_POLICY_UNFRAG: how far the device is behind the program: what
-                                 is queued is done one to two such times later, in the recording's
-                                 time; 0 = it has always reached it */
+    int64_t device_lag_us; /* under UF_POLICY_UNFRAG: how far the device is behind the program: what
+                              is queued is done one to two such times later, in the recording's
+                              time; 0 = it has always reached it */
     uf_cost_model cost_model; /* whose driver times are charged */
-    bool is_checked;         /* run the invariant checker after every event (slow) */
-    uf_replay_group *groups; /* caller's; receives up to group_capacity entries; may be NULL */
+    bool is_checked;          /* run the invariant checker after every event (slow) */
+    uf_replay_group *groups;  /* caller's; receives up to group_capacity entries; may be NULL */
     uint32_t group_capacity;
     /* Called now and then with events done and in all; return false to stop. */
     bool (*progress)(void *context, uint64_t done, uint64_t total);
@@ -143,8 +143,8 @@ typedef struct uf_oom {
     uint32_t repetition;      /* 0-based */
     uint64_t requested_bytes; /* as the program asked */
     uint64_t rounded_bytes;
-    uint64_t segment_bytes; /* what was wanted from the driver; under UF_POLICY_UNFRAG the request in
-                               whole small pages */
+    uint64_t segment_bytes; /* what was wanted from the driver; under UF_POLICY_UNFRAG the request
+                               in whole small pages */
     uint64_t stream;
     uint64_t allocated_bytes, active_bytes, reserved_bytes;
     uint64_t device_free_bytes;
@@ -173,7 +173,8 @@ typedef struct uf_replay_result {
      * between the longest and the sum. */
     uint64_t stream_wait_count;
     double stream_wait_ms, longest_stream_wait_ms;
-    /* 0 under the torch policy, which knows no such parts. The rest of device_ms is moving pages. */
+    /* 0 under the torch policy, which knows no such parts. The rest of device_ms is moving pages.
+     */
     double device_first_ms;     /* of device_ms: mapping memory that was not held before */
     double device_emptied_ms;   /* of device_ms: giving back what empty_cache calls asked for */
     double longest_stall_ms;    /* the most that one request spent moving pages */

@@ -134,8 +134,8 @@ uint64_t uf__probe_least(const uf_probe *probe)
                                                             : probe->floor_bytes);
 }
 
-/* A limit that is kept, from the peak without a limit (the unfrag policy: from the floor) upwards; 0
- * if there is none. *failed_bytes: the largest that was seen to fail, 0 if none was. */
+/* A limit that is kept, from the peak without a limit (the unfrag policy: from the floor) upwards;
+ * 0 if there is none. *failed_bytes: the largest that was seen to fail, 0 if none was. */
 static uf_status find_ceiling(uf_probe *probe, uf_smallest *smallest, uint64_t *ceiling_bytes,
                               uint64_t *failed_bytes, uf_error *error)
 {

@@ -71,13 +71,14 @@ uf_status uf__probe_run(uf_probe *probe, const uf_place *place, uf_probe_run *ru
 /* No smallest limit is below it: the bound or the floor, in whole granules. */
 uint64_t uf__probe_least(const uf_probe *probe);
 
-/* Searches the smallest limit, to one granule, from the floor up: by bisection below the peak without
- * a limit; under the unfrag policy, which needs hardly more than the floor, in steps that double. Below the floor a run may
- * complete, too: by waiting for other streams, which have their blocks counted in the floor, or by
- * passing the limit by a part of an expandable page. That is told (is_floor), not offered. A
- * setting may fail at a limit and keep a smaller one: limits above the result are tried at growing
- * distances, and if one fails the search goes on above it. Unknown if it fails without a limit. As
- * uf__probe_run; on UF_ERROR_INTERRUPTED *smallest holds the best so far. */
+/* Searches the smallest limit, to one granule, from the floor up: by bisection below the peak
+ * without a limit; under the unfrag policy, which needs hardly more than the floor, in steps that
+ * double. Below the floor a run may complete, too: by waiting for other streams, which have their
+ * blocks counted in the floor, or by passing the limit by a part of an expandable page. That is
+ * told (is_floor), not offered. A setting may fail at a limit and keep a smaller one: limits above
+ * the result are tried at growing distances, and if one fails the search goes on above it. Unknown
+ * if it fails without a limit. As uf__probe_run; on UF_ERROR_INTERRUPTED *smallest holds the best
+ * so far. */
 uf_status uf__probe_smallest(uf_probe *probe, uf_smallest *smallest, uf_error *error) UF_MUST_USE;
 
 /* The smallest card of 4 to 80 GiB on which it completes, of which allowance_bytes are left to

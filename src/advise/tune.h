@@ -12,8 +12,8 @@
  *   4. a little above the smallest limit of all, never above today's, the choice is made; the
  * winner's own smallest limit is then searched as in 1, and if larger limits fail the next best is
  * taken With a limit or card every setting is replayed there, and of those that complete one is
- * chosen. The unfrag policy is searched the same way, for comparison: it is no setting, and never the
- * choice.
+ * chosen. The unfrag policy is searched the same way, for comparison: it is no setting, and never
+ * the choice.
  *
  * The choice: the least stall, then the least reserved, then today's settings, then the fewest
  * options and the shortest string. "The least" is meant up to what nobody would notice (UF_TUNE_*).

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
  * The tables of driver call times. That of the H200 is measured (medians, driver 580, PCIe 5). Of
- * an A100 there are four figures, for handles of 2 MiB: create 193 us, map 1.5, access 36, unmap 26.
- * The rest of its table is taken, not measured: a larger handle costs as many times more there as on
- * the H200, each of several handles in one call costs what one alone does, and the other calls
- * (cuMemAlloc, cuMemFree, reserve, release) are those of the H200. */
+ * an A100 there are four figures, for handles of 2 MiB: create 193 us, map 1.5, access 36,
+ * unmap 26. The rest of its table is taken, not measured: a larger handle costs as many times more
+ * there as on the H200, each of several handles in one call costs what one alone does, and the
+ * other calls (cuMemAlloc, cuMemFree, reserve, release) are those of the H200. */
 #include "device/cost.h"
 
 #include <stddef.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * What driver calls cost: tables of medians, by machine, and the line between them. Pure functions. */
+ * What driver calls cost: tables of medians, by machine, and the line between them. Pure functions.
+ */
 #ifndef UF_DEVICE_COST_H
 #define UF_DEVICE_COST_H
 

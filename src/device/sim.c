@@ -115,8 +115,9 @@ static uf_status pages_map(void *context, uint64_t addr, uint64_t size_bytes, ui
     uint64_t count = size_bytes / page_bytes;
     bool is_good = charge(sim, UF_COST_CREATE, page_bytes, count);
     is_good = charge(sim, UF_COST_MAP, page_bytes, count) && is_good;
-    int64_t access_ns = count == 1 ? uf__cost_ns(sim->costs, UF_COST_ACCESS, page_bytes)
-                                   : uf__cost_ns(sim->costs, UF_COST_ACCESS_EACH, page_bytes) * (int64_t)count;
+    int64_t access_ns =
+        count == 1 ? uf__cost_ns(sim->costs, UF_COST_ACCESS, page_bytes)
+                   : uf__cost_ns(sim->costs, UF_COST_ACCESS_EACH, page_bytes) * (int64_t)count;
     sim->call_count++;
     sim->call_ns += access_ns;
     return is_good ? take(sim, size_bytes) : UF_ERROR_DEVICE;

@@ -40,7 +40,7 @@ typedef struct uf_player {
     uint32_t repetition;
     int64_t longest_stall_ns, emptied_ns;
     int64_t recorded_us; /* of the events played, as they were recorded; negative = not known */
-    int64_t mark_us; /* when it was last looked how far the device is */
+    int64_t mark_us;     /* when it was last looked how far the device is */
     uint64_t marked_event_count;
     uint64_t played_count, alloc_count, total_count, skipped_oom_count;
     uf_replay_result *result;
@@ -526,8 +526,7 @@ static uf_status play_all(uf_player *player)
         player->sim.call_ns = player->sim.first_ns = 0;
         player->emptied_ns = player->longest_stall_ns = player->recorded_us = 0;
         if (player->core.paging != NULL) {
-            player->core.paging->peak_frozen_bytes =
-                uf__paging_frozen_bytes(&player->core);
+            player->core.paging->peak_frozen_bytes = uf__paging_frozen_bytes(&player->core);
         }
         player->played_count = player->alloc_count = 0;
         player->result->recorded_oom_count = 0;
@@ -574,8 +573,7 @@ static void fill_result(uf_player *player)
     result->device_first_ms = (double)player->sim.first_ns / 1e6;
     result->device_emptied_ms = (double)player->emptied_ns / 1e6;
     result->longest_stall_ms = (double)player->longest_stall_ns / 1e6;
-    result->recorded_ms =
-        player->recorded_us < 0 ? -1.0 : (double)player->recorded_us / 1e3;
+    result->recorded_ms = player->recorded_us < 0 ? -1.0 : (double)player->recorded_us / 1e3;
     result->peak_frozen_bytes = core->paging == NULL ? 0 : core->paging->peak_frozen_bytes;
     uf_error unused;
     (void)!uf_fragmentation_compute(&result->stats, uf__largest_request_bytes(core), 0.0,

@@ -87,11 +87,12 @@ START_TEST(calls_are_counted_one_by_one_with_their_cost)
     ck_assert_int_eq(sim.device.pages_map(&sim, addr, 3 * PAGE, PAGE), UF_OK);
     /* One reservation; a creation and a mapping per page; one call for access to all. */
     ck_assert_uint_eq(sim.call_count, 1 + 3 + 3 + 1);
-    int64_t page_ns = uf__cost_ns(sim.costs, UF_COST_CREATE, PAGE) + uf__cost_ns(sim.costs, UF_COST_MAP, PAGE);
+    int64_t page_ns =
+        uf__cost_ns(sim.costs, UF_COST_CREATE, PAGE) + uf__cost_ns(sim.costs, UF_COST_MAP, PAGE);
     ck_assert_int_eq(sim.call_ns, 17000 + 3 * page_ns + 3 * 27000);
     ck_assert_int_eq(sim.device.pages_map(&sim, addr + 3 * PAGE, PAGE, PAGE), UF_OK);
-    ck_assert_int_eq(sim.call_ns,
-                     17000 + 4 * page_ns + 3 * 27000 + uf__cost_ns(sim.costs, UF_COST_ACCESS, PAGE));
+    ck_assert_int_eq(sim.call_ns, 17000 + 4 * page_ns + 3 * 27000 +
+                                      uf__cost_ns(sim.costs, UF_COST_ACCESS, PAGE));
 }
 END_TEST
 
