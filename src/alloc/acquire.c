@@ -86,7 +86,7 @@ static bool raid_pools(uf_core *core, uf_request *request, uint32_t *block)
     return false;
 }
 
-static uf_status report_out_of_memory(uf_core *core, const uf_request *request)
+uf_status uf__core_out_of_memory(uf_core *core, const uf_request *request)
 {
     uint64_t free_bytes = uf__core_device_free_bytes(core);
     uf__emit(core, UF_ACTION_OOM, free_bytes, request->rounded_bytes,
@@ -129,5 +129,5 @@ uf_status uf__core_acquire(uf_core *core, uf_request *request, uint32_t *block)
             return status;
         }
     }
-    return report_out_of_memory(core, request);
+    return uf__core_out_of_memory(core, request);
 }

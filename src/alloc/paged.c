@@ -169,15 +169,6 @@ static uf_status try_place(uf_core *core, const uf_request *request, uint32_t *b
     return occupy(core, &place, block);
 }
 
-static uf_status report_out_of_memory(uf_core *core, const uf_request *request)
-{
-    uint64_t free_bytes = uf__core_device_free_bytes(core);
-    uf__emit(core, UF_ACTION_OOM, free_bytes, request->rounded_bytes,
-             core->streams[request->stream]);
-    core->counters.num_ooms++;
-    return UF_ERROR_OUT_OF_MEMORY;
-}
-
 static void note_want(uf_core *core, uint64_t bytes)
 {
     uf_paging *paging = core->paging;
@@ -209,7 +200,7 @@ uf_status uf__paged_acquire(uf_core *core, const uf_request *request, uint32_t *
             status = try_place(core, request, block);
         }
     }
-    return status == UF_ERROR_OUT_OF_MEMORY ? report_out_of_memory(core, request) : status;
+    return status == UF_ERROR_OUT_OF_MEMORY ? uf__core_out_of_memory(core, request) : status;
 }
 
 /* Whether a hole is a whole region in which nothing is mapped. */

@@ -64,6 +64,9 @@ void uf__core_complete_block(uf_core *core, uint32_t block);
 /* acquire.c: steps B to G. *block is out of every set and whole. */
 uf_status uf__core_acquire(uf_core *core, uf_request *request, uint32_t *block) UF_MUST_USE;
 
+/* Counts and emits a failure, as every chain ends; returns UF_ERROR_OUT_OF_MEMORY. */
+uf_status uf__core_out_of_memory(uf_core *core, const uf_request *request) UF_MUST_USE;
+
 /* release.c */
 uf_status uf__core_collect_garbage(uf_core *core) UF_MUST_USE;
 uf_status uf__core_release_oversize(uf_core *core, const uf_request *request,
