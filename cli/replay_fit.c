@@ -2,9 +2,9 @@
  *
  * The verdict. A request fails for one of three reasons:
  *
- *   live blocks + request > bound        too large: no setting helps
- *   cached bytes would do, in one piece   fragmentation: a setting may help
- *   otherwise                             the bound is reached through rounding to segments
+ *   live blocks + request > bound         too large: no setting helps
+ *   live blocks + its segment > bound     rounding: a segment is larger than what it is for
+ *   otherwise                             fragmentation: a setting may help
  *
  * where the bound is the limit or the card, whichever refused. */
 #include "replay_fit.h"
@@ -83,6 +83,11 @@ static void print_reason(const replay_view *view)
                "               take is large enough (the largest is %s), and the %s of %s\n"
                "               leaves no room for a new segment\n",
                cached, SIZE(largest, oom->largest_free_block_bytes), of.name, bytes);
+    } else if (oom->active_bytes + oom->segment_bytes > of.bytes) {
+        printf(
+            "rounding: the request alone would fit, but PyTorch asks the driver for a segment of\n"
+            "               %s, and with %s in active blocks the %s of %s has no room for that\n",
+            SIZE(largest, oom->segment_bytes), active, of.name, bytes);
     } else {
         printf("fragmentation: with %s in active blocks it would fit the %s of %s, but\n"
                "               another %s are cached, in pieces that are too small for it (the\n"
