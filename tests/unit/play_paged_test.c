@@ -30,7 +30,8 @@ START_TEST(of_the_settings_the_rounding_alone_counts)
     tune_sample_open(&sample, "resnet-stacks", 0);
     uf_replay_options options = paged();
     uf_replay_result plain = play(&sample, &options);
-    options.conf = "expandable_segments:True,max_split_size_mb:32,per_process_memory_fraction:0.001";
+    options.conf =
+        "expandable_segments:True,max_split_size_mb:32,per_process_memory_fraction:0.001";
     uf_replay_result ignored = play(&sample, &options);
     ck_assert(!ignored.has_oom);
     ck_assert_uint_eq(ignored.peak_reserved_bytes, plain.peak_reserved_bytes);
