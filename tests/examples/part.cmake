@@ -17,3 +17,6 @@ foreach(source ${UNFRAG_EXAMPLES})
         ${CMAKE_CURRENT_LIST_DIR}/run_example.py $<TARGET_FILE:example_${name}> ${source}
         ${PROJECT_SOURCE_DIR}/docs/c-api.md)
 endforeach()
+add_test(NAME example_generate COMMAND ${Python3_EXECUTABLE}
+    ${CMAKE_CURRENT_LIST_DIR}/generate_test.py ${PROJECT_SOURCE_DIR}/examples/generate.py
+    $<TARGET_FILE:unfrag_cli>)
