@@ -71,7 +71,7 @@ static void write_trial(cli_json *json, const char *key, const uf_cuda_trial *tr
     cli_json_object_end(json);
 }
 
-static void write_abilities(cli_json *json, const uf_cuda_device *cuda)
+static void write_abilities(cli_json *json, const uf_cuda_probed *cuda)
 {
     char text[32];
     static const uf_cuda_trial untried = {0};

@@ -74,7 +74,7 @@ static void print_trial(const char *what, const uf_cuda_trial *trial)
 static void print_modes(const uf_doctor_card *card)
 {
     const uf_nvml_card *nvml = card->nvml;
-    const uf_cuda_device *cuda = card->cuda;
+    const uf_cuda_probed *cuda = card->cuda;
     size_text size;
     if (cuda != NULL) {
         if (cuda->capability_major > 0) {

@@ -73,7 +73,7 @@ static void measure_card(const uf_doctor *doctor, uf_doctor_card *card)
 static void list_cards(uf_doctor *doctor)
 {
     for (uint32_t i = 0; i < doctor->probe.device_count; i++) {
-        const uf_cuda_device *device = &doctor->probe.devices[i];
+        const uf_cuda_probed *device = &doctor->probe.devices[i];
         int index = find_nvml(&doctor->nvml, device->pci_bus_id);
         uf_doctor_card *card = &doctor->cards[doctor->card_count++];
         *card = (uf_doctor_card){.cuda = device, .nvml_index = index};

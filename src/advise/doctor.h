@@ -30,7 +30,7 @@ typedef struct uf_doctor_options {
 /* One card, or one instance of a card that is split (MIG). */
 typedef struct uf_doctor_card {
     const uf_nvml_card *nvml;   /* NULL: NVML does not list it */
-    const uf_cuda_device *cuda; /* NULL: programs do not see it */
+    const uf_cuda_probed *cuda; /* NULL: programs do not see it */
     int nvml_index;             /* -1: none */
     const char *name;           /* NULL: not known */
     bool has_total, has_free;

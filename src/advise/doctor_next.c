@@ -103,7 +103,7 @@ static void note_torch(uf_doctor *doctor)
             python->torch_runtime, version / 1000, version % 1000 / 10, version / 1000);
     }
     for (uint32_t i = 0; i < doctor->probe.device_count && note[0] == '\0'; i++) {
-        const uf_cuda_device *device = &doctor->probe.devices[i];
+        const uf_cuda_probed *device = &doctor->probe.devices[i];
         if (!uf__torch_knows_card(python, device->capability_major)) {
             snprintf(note, capacity,
                      "it is built for CUDA %s, which is older than the card (compute capability "

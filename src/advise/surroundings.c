@@ -83,7 +83,7 @@ static bool has_caching_off(const uf_check *check)
 }
 
 /* Mapped segments need what the driver was asked for. */
-static const uf_cuda_device *find_without_vmm(const uf_cuda_probe *probe)
+static const uf_cuda_probed *find_without_vmm(const uf_cuda_probe *probe)
 {
     for (uint32_t i = 0; i < probe->device_count; i++) {
         const uf_cuda_trial *trial = &probe->devices[i].vmm;
@@ -105,7 +105,7 @@ static void judge_torch(uf_surroundings *around, const uf_python *python,
                         const uf_cuda_probe *probe, uf_surrounding *item)
 {
     uf_findings *texts = &around->check.findings;
-    const uf_cuda_device *device = find_without_vmm(probe);
+    const uf_cuda_probed *device = find_without_vmm(probe);
     if (python->torch == UF_TORCH_CPU) {
         say(item, UF_ACTIVE_NO, "the active Python's torch is built without CUDA");
     } else if (has_caching_off(&around->check)) {

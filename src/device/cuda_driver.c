@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Loads libcuda.so.1. A function is looked up under its newest name first. */
+ * Loads libcuda.so.1. A function is looked up under its newest name first. The library stays in the
+ * process once it is loaded: it has threads and handlers of its own, and others may have objects of
+ * it. */
 #include "device/cuda_driver.h"
 
 #include <dlfcn.h>
@@ -33,7 +35,11 @@ static uf_status look_all_up(uf_cuda_driver *driver, uf_error *error)
         missing = name;                                   \
     }                                                     \
     memcpy(&driver->member, &found, sizeof driver->member);
+    UF_CUDA_DETAIL_LIST(LOOK_UP)
+    missing = NULL;
     UF_CUDA_OPTIONAL_LIST(LOOK_UP)
+    UF_CUDA_DEVICE_LIST(LOOK_UP)
+    driver->missing = missing;
     missing = NULL;
     UF_CUDA_VMM_LIST(LOOK_UP)
     driver->has_vmm = missing == NULL;
@@ -52,7 +58,7 @@ uf_status uf__cuda_driver_open(uf_cuda_driver *driver, uf_error *error)
 {
     memset(driver, 0, sizeof *driver);
     for (size_t i = 0; i < sizeof library_names / sizeof library_names[0]; i++) {
-        driver->library = dlopen(library_names[i], RTLD_NOW | RTLD_LOCAL);
+        driver->library = dlopen(library_names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (driver->library != NULL) {
             return look_all_up(driver, error);
         }
@@ -94,4 +100,14 @@ const char *uf__cuda_error_name(const uf_cuda_driver *driver, int result)
     default:
         return "an error the driver has no name for";
     }
+}
+
+const char *uf__cuda_error_text(const uf_cuda_driver *driver, int result)
+{
+    const char *text = NULL;
+    if (driver->get_error_string != NULL && driver->get_error_string(result, &text) == 0 &&
+        text != NULL) {
+        return text;
+    }
+    return "";
 }

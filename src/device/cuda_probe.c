@@ -60,15 +60,14 @@ static void map_granule(const uf_cuda_driver *driver, int device, uint64_t addr,
     (void)note(driver, trial, UF_CUDA_STEP_UNMAP, driver->mem_unmap(addr, bytes));
 }
 
-/* Reserve, create, map, allow, unmap, release, give back: one granule of memory at a location, at
- * an address of the device. */
-static void try_location(const uf_cuda_driver *driver, int device, uf_cuda_location location,
-                         uf_cuda_trial *trial)
+/* Reserve, create, map, allow, unmap, release, give back: one granule of memory at an address of
+ * the device. */
+static void try_allocation(const uf_cuda_driver *driver, int device,
+                           const uf_cuda_allocation *allocation, uf_cuda_trial *trial)
 {
-    uf_cuda_allocation allocation = {.type = UF_CUDA_ALLOCATION_PINNED, .location = location};
     size_t granule = 0;
     *trial = (uf_cuda_trial){.was_tried = true, .works = true};
-    int result = driver->mem_get_granularity(&granule, &allocation, UF_CUDA_GRANULARITY_MINIMUM);
+    int result = driver->mem_get_granularity(&granule, allocation, UF_CUDA_GRANULARITY_MINIMUM);
     if (result == UF_CUDA_SUCCESS && granule == 0) {
         result = UF_CUDA_INVALID_VALUE;
     }
@@ -82,11 +81,18 @@ static void try_location(const uf_cuda_driver *driver, int device, uf_cuda_locat
         return;
     }
     if (note(driver, trial, UF_CUDA_STEP_CREATE,
-             driver->mem_create(&handle, granule, &allocation, 0))) {
+             driver->mem_create(&handle, granule, allocation, 0))) {
         map_granule(driver, device, addr, handle, trial);
         (void)note(driver, trial, UF_CUDA_STEP_RELEASE, driver->mem_release(handle));
     }
     (void)note(driver, trial, UF_CUDA_STEP_GIVE_BACK, driver->mem_address_free(addr, granule));
+}
+
+static void try_location(const uf_cuda_driver *driver, int device, uf_cuda_location location,
+                         uf_cuda_trial *trial)
+{
+    uf_cuda_allocation allocation = {.type = UF_CUDA_ALLOCATION_PINNED, .location = location};
+    try_allocation(driver, device, &allocation, trial);
 }
 
 static bool ask(const uf_cuda_driver *driver, int handle, int attribute, int *value)
@@ -95,7 +101,7 @@ static bool ask(const uf_cuda_driver *driver, int handle, int attribute, int *va
 }
 
 /* By NUMA node first, as drivers since 12.2 do it; then anywhere on the host. */
-static void try_host_memory(const uf_cuda_driver *driver, int handle, uf_cuda_device *device)
+static void try_host_memory(const uf_cuda_driver *driver, int handle, uf_cuda_probed *device)
 {
     int value = 0, node = 0;
     if (ask(driver, handle, UF_CUDA_ATTRIBUTE_HOST_NUMA_VMM, &value) && value != 0) {
@@ -115,21 +121,31 @@ static void try_host_memory(const uf_cuda_driver *driver, int handle, uf_cuda_de
     }
 }
 
-static void try_out(const uf_cuda_driver *driver, int handle, uf_cuda_device *device)
+void uf__cuda_try(const uf_cuda_driver *driver, int device, const uf_cuda_allocation *allocation,
+                  uf_cuda_trial *trial)
 {
     int value = 0;
     if (!driver->has_vmm) {
-        refuse(&device->vmm, UF_CUDA_STEP_FUNCTION);
-        refuse(&device->host_memory, UF_CUDA_STEP_FUNCTION);
-        return;
+        refuse(trial, UF_CUDA_STEP_FUNCTION);
+    } else if (ask(driver, device, UF_CUDA_ATTRIBUTE_VMM, &value) && value == 0) {
+        refuse(trial, UF_CUDA_STEP_ATTRIBUTE);
+    } else {
+        try_allocation(driver, device, allocation, trial);
     }
-    if (ask(driver, handle, UF_CUDA_ATTRIBUTE_VMM, &value) && value == 0) {
-        refuse(&device->vmm, UF_CUDA_STEP_ATTRIBUTE);
-        refuse(&device->host_memory, UF_CUDA_STEP_ATTRIBUTE);
-        return;
+}
+
+static void try_out(const uf_cuda_driver *driver, int handle, uf_cuda_probed *device)
+{
+    uf_cuda_allocation allocation = {.type = UF_CUDA_ALLOCATION_PINNED,
+                                     .location = {UF_CUDA_LOCATION_DEVICE, handle}};
+    uf__cuda_try(driver, handle, &allocation, &device->vmm);
+    bool is_refused = !device->vmm.works && (device->vmm.failed_step == UF_CUDA_STEP_FUNCTION ||
+                                             device->vmm.failed_step == UF_CUDA_STEP_ATTRIBUTE);
+    if (is_refused) {
+        refuse(&device->host_memory, device->vmm.failed_step);
+    } else {
+        try_host_memory(driver, handle, device);
     }
-    try_location(driver, handle, (uf_cuda_location){UF_CUDA_LOCATION_DEVICE, handle}, &device->vmm);
-    try_host_memory(driver, handle, device);
 }
 
 static bool can_make_context(const uf_cuda_driver *driver)
@@ -138,14 +154,14 @@ static bool can_make_context(const uf_cuda_driver *driver)
            driver->context_push != NULL && driver->context_pop != NULL;
 }
 
-static void fail_context(const uf_cuda_driver *driver, uf_cuda_device *device, int result)
+static void fail_context(const uf_cuda_driver *driver, uf_cuda_probed *device, int result)
 {
     uf_cuda_trial trial = {.was_tried = true, .works = true};
     (void)note(driver, &trial, UF_CUDA_STEP_CONTEXT, result);
     device->vmm = device->host_memory = trial;
 }
 
-static void ask_within_context(const uf_cuda_driver *driver, int handle, uf_cuda_device *device)
+static void ask_within_context(const uf_cuda_driver *driver, int handle, uf_cuda_probed *device)
 {
     void *context = NULL;
     if (!can_make_context(driver)) {
@@ -172,7 +188,7 @@ static void ask_within_context(const uf_cuda_driver *driver, int handle, uf_cuda
     (void)driver->primary_context_release(handle);
 }
 
-static void ask_device(const uf_cuda_driver *driver, bool is_thorough, uf_cuda_device *device)
+static void ask_device(const uf_cuda_driver *driver, bool is_thorough, uf_cuda_probed *device)
 {
     int handle = 0, value = 0;
     size_t bytes = 0;

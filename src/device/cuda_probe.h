@@ -35,7 +35,7 @@ typedef struct uf_cuda_trial {
 } uf_cuda_trial;
 
 /* A number is known if its has_ says so; else it is 0. */
-typedef struct uf_cuda_device {
+typedef struct uf_cuda_probed {
     int index;
     char name[128];
     char pci_bus_id[32];  /* "0000:1B:00.0"; empty: not known */
@@ -49,7 +49,7 @@ typedef struct uf_cuda_device {
     uf_cuda_trial vmm;         /* memory of the device */
     uf_cuda_trial host_memory; /* memory of the host, mapped at an address of the device */
     int failure;               /* the first basic question that failed; 0 = none */
-} uf_cuda_device;
+} uf_cuda_probed;
 
 typedef struct uf_cuda_probe {
     bool has_library;        /* libcuda.so.1 could be loaded */
@@ -60,13 +60,18 @@ typedef struct uf_cuda_probe {
     int count_result;        /* of the question how many devices there are */
     uint32_t device_count;   /* entries of devices */
     uint32_t found_count;    /* what the driver says, UF_CUDA_DEVICES_MAX or not */
-    uf_cuda_device devices[UF_CUDA_DEVICES_MAX];
+    uf_cuda_probed devices[UF_CUDA_DEVICES_MAX];
 } uf_cuda_probe;
 
 /* Asks the driver, which stays open: its names are used. Nothing that fails ends it: what is not
  * known stays unknown. is_thorough: also make a context on each device, ask it for what is free,
  * and try the memory functions out; a context takes some hundred MiB of the card for the moment. */
 void uf__cuda_probe(uf_cuda_driver *driver, bool is_thorough, uf_cuda_probe *probe);
+
+/* Whether memory of that kind can be mapped at an address of the device, in the context that is
+ * current. */
+void uf__cuda_try(const uf_cuda_driver *driver, int device, const uf_cuda_allocation *allocation,
+                  uf_cuda_trial *trial);
 
 /* The name of the call a step is, such as "cuMemCreate". */
 const char *uf__cuda_step_name(uf_cuda_step step);

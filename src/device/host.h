@@ -122,6 +122,8 @@ uf_status uf__host_pages_unmap_locked(uf_host *host, uint64_t addr, uint64_t siz
                                       uint64_t page_bytes);
 /* Whether all of it is mapped with access, in one range. */
 bool uf__host_range_is_accessible_locked(const uf_host *host, uint64_t addr, uint64_t size_bytes);
+/* How many whole handles are mapped in a stretch; UINT64_MAX where it cuts one, or has a gap. */
+uint64_t uf__host_mapped_count_locked(const uf_host *host, uint64_t addr, uint64_t size_bytes);
 void uf__host_pages_fini(uf_host *host);
 
 /* host_stream.c */

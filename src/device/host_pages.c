@@ -90,6 +90,24 @@ static uf_status stretch_is_whole(uf_host *host, const char *call, const stretch
     return UF_OK;
 }
 
+uint64_t uf__host_mapped_count_locked(const uf_host *host, uint64_t addr, uint64_t size_bytes)
+{
+    const uf_host_range *range = range_find(host, addr, size_bytes);
+    uint64_t granule = host->granularity_bytes, count = 0;
+    if (range == NULL || !is_granular(host, addr, size_bytes)) {
+        return UINT64_MAX;
+    }
+    uint64_t first = (addr - range->addr) / granule, end = first + size_bytes / granule;
+    bool is_cut = !range->slots[first].is_first ||
+                  (end < range->size_bytes / granule && range->slots[end].piece != 0 &&
+                   !range->slots[end].is_first);
+    for (uint64_t i = first; i < end; i++) {
+        is_cut = is_cut || range->slots[i].piece == 0;
+        count += range->slots[i].is_first;
+    }
+    return is_cut ? UINT64_MAX : count;
+}
+
 static void piece_give_if_unreachable(uf_host *host, uf_host_piece *piece)
 {
     if (piece->is_named || piece->mapping_count != 0) {

@@ -36,7 +36,7 @@ typedef struct uf_nvml_card {
     unsigned valid; /* UF_NVML_HAS_* */
     char name[128];
     char uuid[96];
-    char pci_bus_id[32]; /* as uf_cuda_device writes it */
+    char pci_bus_id[32]; /* as uf_cuda_probed writes it */
     uint64_t total_bytes, free_bytes, reserved_bytes;
     bool is_mig;                    /* split into instances */
     bool is_ecc;                    /* checked memory */

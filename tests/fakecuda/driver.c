@@ -1,109 +1,209 @@
 /* SPDX-License-Identifier: MIT
  *
- * A libcuda.so.1 without a GPU: devices as UNFRAG_FAKE_GPU describes them, and the memory
- * management calls with the driver's order of steps enforced, over no memory at all. Built with
- * FAKE_OLD it lacks the virtual memory functions, as drivers before CUDA 10.2 do. No lock. */
+ * A libcuda.so.1 without a GPU: devices as UNFRAG_FAKE_GPU describes them, contexts, and which one
+ * is current in a thread. Guarded by world.mutex. */
 #include <stdio.h>
 #include <string.h>
 
-#include "setup.h"
+#include "world.h"
 
-#define EXPORT __attribute__((visibility("default")))
+enum { STACK_MAX = 16 };
 
-enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100 };
-enum { INVALID_DEVICE = 101, INVALID_CONTEXT = 201, NOT_SUPPORTED = 801 };
+static __thread fake_context *stack[STACK_MAX];
+static __thread int stack_depth;
 
-static fake_setup setup;
-static bool is_initialised;
-static int current_card = -1;
-static int context_count;
-
-/* CUDA's numbers leave out the cards that are hidden from it. */
-static int card_of(int device)
+int fake_card_of(int device)
 {
-    for (int i = 0; i < setup.card_count; i++) {
-        if (!setup.cards[i].is_hidden && device-- == 0) {
+    for (int i = 0; i < world.setup.card_count && device >= 0; i++) {
+        if (!world.setup.cards[i].is_hidden && device-- == 0) {
             return i;
         }
     }
     return -1;
 }
 
-/* Whether the call may go on, for the functions that are about one device. */
-static int begin(const char *function, int device, const fake_card **card)
+int fake_current_card(void)
 {
-    int index = card_of(device);
-    if (!is_initialised) {
+    return stack_depth == 0 || stack[stack_depth - 1] == NULL ? -1 : stack[stack_depth - 1]->card;
+}
+
+bool fake_can_reach(int card, int peer)
+{
+    return card != peer && world.setup.cards[card].has_peers && world.setup.cards[peer].has_peers;
+}
+
+int fake_result(uf_status status)
+{
+    return status == UF_OK                    ? SUCCESS
+           : status == UF_ERROR_DEVICE_MEMORY ? OUT_OF_MEMORY
+                                              : INVALID_VALUE;
+}
+
+/* A small generator of numbers that are the same in each run (xorshift). */
+static uint64_t next_random(void)
+{
+    world.random ^= world.random << 13;
+    world.random ^= world.random >> 7;
+    world.random ^= world.random << 17;
+    return world.random;
+}
+
+uf_host *fake_current_host(void)
+{
+    int card = fake_current_card();
+    if (card < 0) {
+        return NULL;
+    }
+    fake_gpu *gpu = &world.gpus[card];
+    if (world.setup.others_bytes != 0) {
+        gpu->others_bytes = next_random() % (world.setup.others_bytes + 1);
+    }
+    uf_host *host = gpu->host;
+    uint64_t all_bytes = world.setup.cards[card].free_bytes;
+    uint64_t ours_bytes = all_bytes > gpu->others_bytes ? all_bytes - gpu->others_bytes : 0;
+    (void)pthread_mutex_lock(&host->mutex);
+    host->capacity_bytes =
+        ours_bytes > host->counts.in_use_bytes ? ours_bytes : host->counts.in_use_bytes;
+    (void)pthread_mutex_unlock(&host->mutex);
+    return host;
+}
+
+/* Whether the call may go on, for the functions that are about one device. */
+static int begin(const char *call, int device, const fake_card **card)
+{
+    int result = fake_begin(call, SAFE);
+    int index = fake_card_of(device);
+    if (result != SUCCESS) {
+        return result;
+    }
+    if (!world.is_initialised) {
         return NOT_INITIALIZED;
     }
     if (index < 0) {
         return INVALID_DEVICE;
     }
     if (card != NULL) {
-        *card = &setup.cards[index];
+        *card = &world.setup.cards[index];
     }
-    return fake_setup_failure(&setup, function, device);
+    return fake_setup_failure(&world.setup, call, device);
+}
+
+static bool is_nothing_there(void)
+{
+    fake_counts counts;
+    static const fake_counts none;
+    fake_api_table.counts(&counts);
+    counts.stream_count = 0;
+    return memcmp(&counts, &none, sizeof none) == 0;
+}
+
+/* Cards may differ from those of the call before: what they have is made anew if nobody has any of
+ * it. */
+static void forget_hosts(void)
+{
+    for (int i = 0; i < FAKE_CARDS_MAX && is_nothing_there(); i++) {
+        bool has_fault =
+            world.gpus[i].host != NULL && uf_host_faults(world.gpus[i].host, NULL) != 0;
+        if (!has_fault) {
+            uf_host_destroy(world.gpus[i].host);
+            world.gpus[i] = (fake_gpu){0};
+        }
+    }
 }
 
 EXPORT int cuInit(unsigned flags)
 {
-    fake_setup_read(&setup);
+    int result = fake_begin("cuInit", SAFE);
     (void)flags;
-    if (setup.init_result == SUCCESS && card_of(0) < 0) {
-        return NO_DEVICE;
+    if (result == SUCCESS) {
+        fake_setup_read(&world.setup);
+        forget_hosts();
+        result = world.setup.init_result;
+        world.is_initialised = result == SUCCESS && fake_card_of(0) >= 0;
+        result = result == SUCCESS && !world.is_initialised ? NO_DEVICE : result;
     }
-    is_initialised = setup.init_result == SUCCESS;
-    return setup.init_result;
+    return fake_end(result);
 }
 
 EXPORT int cuDriverGetVersion(int *version)
 {
-    fake_setup_read(&setup);
-    *version = setup.version;
-    return fake_setup_failure(&setup, "cuDriverGetVersion", -1);
+    int result = fake_begin("cuDriverGetVersion", SAFE);
+    if (!world.is_initialised) {
+        fake_setup_read(&world.setup);
+    }
+    *version = world.setup.version;
+    return fake_end(result != SUCCESS ? result
+                                      : fake_setup_failure(&world.setup, "cuDriverGetVersion", -1));
 }
 
-EXPORT int cuGetErrorName(int result, const char **name)
+static const struct {
+    int result;
+    const char *name, *text;
+} errors[] = {{SUCCESS, "CUDA_SUCCESS", "no error"},
+              {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+              {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+              {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+              {DEINITIALIZED, "CUDA_ERROR_DEINITIALIZED", "driver shutting down"},
+              {34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"},
+              {46, "CUDA_ERROR_DEVICE_UNAVAILABLE", "device is busy or unavailable"},
+              {NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+              {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+              {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+              {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+              {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+              {NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready"},
+              {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+              {800, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"},
+              {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+              {802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
+              {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "driver and library differ"},
+              {804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", "no compatibility here"},
+              {CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+               "operation not permitted when stream is capturing"},
+              {CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+               "operation failed due to a previous error during capture"},
+              {999, "CUDA_ERROR_UNKNOWN", "unknown error"}};
+
+static int find_error(int result, const char **name, const char **text)
 {
-    static const struct {
-        int result;
-        const char *name;
-    } names[] = {{SUCCESS, "CUDA_SUCCESS"},
-                 {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
-                 {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
-                 {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
-                 {34, "CUDA_ERROR_STUB_LIBRARY"},
-                 {46, "CUDA_ERROR_DEVICE_UNAVAILABLE"},
-                 {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
-                 {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE"},
-                 {800, "CUDA_ERROR_NOT_PERMITTED"},
-                 {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"},
-                 {802, "CUDA_ERROR_SYSTEM_NOT_READY"},
-                 {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"},
-                 {804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"},
-                 {999, "CUDA_ERROR_UNKNOWN"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (names[i].result == result) {
-            *name = names[i].name;
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        if (errors[i].result == result) {
+            *name = errors[i].name;
+            *text = errors[i].text;
             return SUCCESS;
         }
     }
     return INVALID_VALUE;
 }
 
+EXPORT int cuGetErrorName(int result, const char **name)
+{
+    const char *text;
+    return find_error(result, name, &text);
+}
+
+EXPORT int cuGetErrorString(int result, const char **text)
+{
+    const char *name;
+    return find_error(result, &name, text);
+}
+
 EXPORT int cuDeviceGetCount(int *count)
 {
+    int result = fake_begin("cuDeviceGetCount", SAFE);
     *count = 0;
-    while (card_of(*count) >= 0) {
+    while (fake_card_of(*count) >= 0) {
         *count += 1;
     }
-    return is_initialised ? fake_setup_failure(&setup, "cuDeviceGetCount", -1) : NOT_INITIALIZED;
+    result = result == SUCCESS && !world.is_initialised ? NOT_INITIALIZED : result;
+    return fake_end(result != SUCCESS ? result
+                                      : fake_setup_failure(&world.setup, "cuDeviceGetCount", -1));
 }
 
 EXPORT int cuDeviceGet(int *device, int index)
 {
     *device = index;
-    return begin("cuDeviceGet", index, NULL);
+    return fake_end(begin("cuDeviceGet", index, NULL));
 }
 
 EXPORT int cuDeviceGetName(char *name, int capacity, int device)
@@ -113,7 +213,7 @@ EXPORT int cuDeviceGetName(char *name, int capacity, int device)
     if (result == SUCCESS) {
         snprintf(name, (size_t)capacity, "%s", card->name);
     }
-    return result;
+    return fake_end(result);
 }
 
 EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device)
@@ -123,25 +223,20 @@ EXPORT int cuDeviceTotalMem_v2(size_t *bytes, int device)
     if (result == SUCCESS) {
         *bytes = card->total_bytes;
     }
-    return result;
+    return fake_end(result);
 }
 
 EXPORT int cuDeviceGetPCIBusId(char *text, int capacity, int device)
 {
     int result = begin("cuDeviceGetPCIBusId", device, NULL);
     if (result == SUCCESS) {
-        snprintf(text, (size_t)capacity, "0000:%02x:00.0", 0x1a + card_of(device));
+        snprintf(text, (size_t)capacity, "0000:%02x:00.0", 0x1a + fake_card_of(device));
     }
-    return result;
+    return fake_end(result);
 }
 
-EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
+static int attribute_of(const fake_card *card, int attribute, int *value)
 {
-    const fake_card *card = NULL;
-    int result = begin("cuDeviceGetAttribute", device, &card);
-    if (result != SUCCESS) {
-        return result;
-    }
     switch (attribute) {
     case 16:
         *value = 132;
@@ -159,6 +254,9 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
     case 102:
         *value = card->has_vmm;
         return SUCCESS;
+    case 103:
+        *value = card->has_file_handles;
+        return SUCCESS;
     case 110:
         *value = 1;
         return SUCCESS;
@@ -170,164 +268,176 @@ EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
     }
 }
 
+EXPORT int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    const fake_card *card = NULL;
+    int result = begin("cuDeviceGetAttribute", device, &card);
+    return fake_end(result == SUCCESS ? attribute_of(card, attribute, value) : result);
+}
+
+EXPORT int cuDeviceCanAccessPeer(int *can, int device, int peer)
+{
+    int result = begin("cuDeviceCanAccessPeer", device, NULL);
+    if (result == SUCCESS && fake_card_of(peer) < 0) {
+        result = INVALID_DEVICE;
+    }
+    if (result == SUCCESS) {
+        *can = fake_can_reach(fake_card_of(device), fake_card_of(peer));
+    }
+    return fake_end(result);
+}
+
+/* The card's memory is made with its first context. */
+static int make_host(int card)
+{
+    fake_gpu *gpu = &world.gpus[card];
+    const fake_card *from = &world.setup.cards[card];
+    if (gpu->host != NULL) {
+        return SUCCESS;
+    }
+    uf_host_options options = {.struct_size_bytes = sizeof options,
+                               .total_bytes = from->total_bytes,
+                               .granularity_bytes = world.setup.granule_bytes};
+    return uf_host_create(&options, &gpu->host, NULL) == UF_OK ? SUCCESS : OUT_OF_MEMORY;
+}
+
 EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 {
     int result = begin("cuDevicePrimaryCtxRetain", device, NULL);
+    int card = fake_card_of(device);
+    result = result == SUCCESS ? make_host(card) : result;
     if (result == SUCCESS) {
-        *context = &setup.cards[card_of(device)];
-        context_count++;
+        world.contexts[card] = (fake_context){.card = card, .is_there = true, .is_primary = true};
+        world.gpus[card].retain_count++;
+        *context = &world.contexts[card];
     }
-    return result;
+    return fake_end(result);
 }
 
 EXPORT int cuDevicePrimaryCtxRelease_v2(int device)
 {
-    context_count--;
-    return begin("cuDevicePrimaryCtxRelease_v2", device, NULL);
+    int result = begin("cuDevicePrimaryCtxRelease_v2", device, NULL);
+    int card = fake_card_of(device);
+    if (result == SUCCESS && world.gpus[card].retain_count == 0) {
+        result = INVALID_CONTEXT;
+    }
+    if (result == SUCCESS && --world.gpus[card].retain_count == 0) {
+        world.contexts[card].is_there = false;
+    }
+    return fake_end(result);
+}
+
+EXPORT int cuCtxCreate_v2(void **context, unsigned flags, int device)
+{
+    int result = begin("cuCtxCreate_v2", device, NULL), at = FAKE_CARDS_MAX;
+    (void)flags;
+    while (at < FAKE_CONTEXTS_MAX && world.contexts[at].is_there) {
+        at++;
+    }
+    if (result == SUCCESS && (at == FAKE_CONTEXTS_MAX || stack_depth == STACK_MAX)) {
+        result = OUT_OF_MEMORY;
+    }
+    result = result == SUCCESS ? make_host(fake_card_of(device)) : result;
+    if (result == SUCCESS) {
+        world.contexts[at] = (fake_context){.card = fake_card_of(device), .is_there = true};
+        *context = stack[stack_depth++] = &world.contexts[at];
+    }
+    return fake_end(result);
+}
+
+EXPORT int cuCtxDestroy_v2(void *context)
+{
+    int result = fake_begin("cuCtxDestroy_v2", SAFE);
+    fake_context *found = context;
+    if (result == SUCCESS && (found == NULL || !found->is_there || found->is_primary)) {
+        result = INVALID_CONTEXT;
+    }
+    if (result == SUCCESS) {
+        found->is_there = false;
+        stack_depth -= stack_depth != 0 && stack[stack_depth - 1] == found;
+    }
+    return fake_end(result);
 }
 
 EXPORT int cuCtxPushCurrent_v2(void *context)
 {
-    current_card = (int)((fake_card *)context - setup.cards);
-    return fake_setup_failure(&setup, "cuCtxPushCurrent_v2", current_card);
+    int result = fake_begin("cuCtxPushCurrent_v2", SAFE);
+    fake_context *found = context;
+    if (result == SUCCESS && (found == NULL || !found->is_there || stack_depth == STACK_MAX)) {
+        result = INVALID_CONTEXT;
+    }
+    if (result == SUCCESS) {
+        result = fake_setup_failure(&world.setup, "cuCtxPushCurrent_v2", found->card);
+    }
+    if (result == SUCCESS) {
+        stack[stack_depth++] = found;
+    }
+    return fake_end(result);
 }
 
 EXPORT int cuCtxPopCurrent_v2(void **context)
 {
-    *context = NULL;
-    current_card = -1;
-    return SUCCESS;
-}
-
-EXPORT int cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
-{
-    if (current_card < 0) {
-        return INVALID_CONTEXT;
-    }
-    *free_bytes = setup.cards[current_card].free_bytes;
-    *total_bytes = setup.cards[current_card].total_bytes;
-    return fake_setup_failure(&setup, "cuMemGetInfo_v2", current_card);
-}
-
-#ifndef FAKE_OLD
-
-enum { GRANULE_BYTES = 2 << 20, LOCATION_HOST = 2, LOCATION_NUMA = 3 };
-#define RANGE_ADDR UINT64_C(0x7f0000000000)
-#define HANDLE UINT64_C(0x5eed)
-
-typedef struct allocation {
-    int type, handle_types, location_type, location_id;
-    void *metadata;
-    unsigned char flags[8];
-} allocation;
-
-/* One range and one handle at a time. */
-static bool has_range, has_handle, is_mapped;
-
-static int refusal(const char *function)
-{
-    return current_card < 0 ? INVALID_CONTEXT : fake_setup_failure(&setup, function, current_card);
-}
-
-EXPORT int cuMemGetAllocationGranularity(size_t *bytes, const allocation *wanted, int option)
-{
-    (void)option;
-    *bytes = GRANULE_BYTES;
-    return wanted->type == 1 ? refusal("cuMemGetAllocationGranularity") : INVALID_VALUE;
-}
-
-EXPORT int cuMemAddressReserve(uint64_t *addr, size_t bytes, size_t alignment, uint64_t wanted,
-                               unsigned long long flags)
-{
-    int result = refusal("cuMemAddressReserve");
-    (void)alignment, (void)wanted, (void)flags;
-    if (result == SUCCESS && (has_range || bytes != GRANULE_BYTES)) {
-        return INVALID_VALUE;
+    int result = fake_begin("cuCtxPopCurrent_v2", SAFE);
+    if (result == SUCCESS && stack_depth == 0) {
+        result = INVALID_CONTEXT;
     }
     if (result == SUCCESS) {
-        has_range = true;
-        *addr = RANGE_ADDR;
+        *context = stack[--stack_depth];
     }
-    return result;
+    return fake_end(result);
 }
 
-EXPORT int cuMemAddressFree(uint64_t addr, size_t bytes)
+EXPORT int cuCtxGetCurrent(void **context)
 {
-    int result = refusal("cuMemAddressFree");
-    if (!has_range || is_mapped || addr != RANGE_ADDR || bytes != GRANULE_BYTES) {
-        return INVALID_VALUE;
-    }
-    has_range = result != SUCCESS;
-    return result;
+    int result = fake_begin("cuCtxGetCurrent", SAFE);
+    *context = result == SUCCESS && stack_depth != 0 ? stack[stack_depth - 1] : NULL;
+    return fake_end(result);
 }
 
-EXPORT int cuMemCreate(uint64_t *handle, size_t bytes, const allocation *wanted,
-                       unsigned long long flags)
+EXPORT int cuCtxSetCurrent(void *context)
 {
-    bool is_host = wanted->location_type == LOCATION_HOST || wanted->location_type == LOCATION_NUMA;
-    int result = refusal("cuMemCreate");
-    (void)flags;
-    if (result != SUCCESS) {
-        return result;
+    int result = fake_begin("cuCtxSetCurrent", SAFE);
+    if (result == SUCCESS) {
+        stack_depth += stack_depth == 0;
+        stack[stack_depth - 1] = context;
     }
-    if (has_handle || bytes % GRANULE_BYTES != 0) {
-        return INVALID_VALUE;
-    }
-    if (is_host && !setup.cards[current_card].has_host_vmm) {
-        return NOT_SUPPORTED;
-    }
-    if (!is_host && setup.cards[current_card].free_bytes < bytes) {
-        return OUT_OF_MEMORY;
-    }
-    has_handle = true;
-    *handle = HANDLE;
-    return SUCCESS;
+    return fake_end(result);
 }
 
-EXPORT int cuMemRelease(uint64_t handle)
+EXPORT int cuCtxGetDevice(int *device)
 {
-    if (!has_handle || handle != HANDLE) {
-        return INVALID_VALUE;
+    int result = fake_begin("cuCtxGetDevice", SAFE), card = fake_current_card();
+    for (int i = 0; result == SUCCESS && card >= 0 && fake_card_of(i) >= 0; i++) {
+        *device = fake_card_of(i) == card ? i : *device;
     }
-    has_handle = false;
-    return refusal("cuMemRelease");
+    return fake_end(result == SUCCESS && card < 0 ? INVALID_CONTEXT : result);
 }
 
-EXPORT int cuMemMap(uint64_t addr, size_t bytes, size_t offset, uint64_t handle,
-                    unsigned long long flags)
+EXPORT int cuCtxEnablePeerAccess(void *peer, unsigned flags)
 {
-    int result = refusal("cuMemMap");
-    if (!has_range || !has_handle || is_mapped || addr != RANGE_ADDR || handle != HANDLE ||
-        offset != 0 || flags != 0 || bytes != GRANULE_BYTES) {
-        return INVALID_VALUE;
+    int result = fake_begin("cuCtxEnablePeerAccess", SAFE), card = fake_current_card();
+    const fake_context *found = peer;
+    if (result == SUCCESS && (card < 0 || found == NULL || !found->is_there || flags != 0)) {
+        result = INVALID_CONTEXT;
     }
-    is_mapped = result == SUCCESS;
-    return result;
-}
-
-EXPORT int cuMemUnmap(uint64_t addr, size_t bytes)
-{
-    if (!is_mapped || addr != RANGE_ADDR || bytes != GRANULE_BYTES) {
-        return INVALID_VALUE;
+    if (result == SUCCESS && !fake_can_reach(card, found->card)) {
+        result = PEER_ACCESS_UNSUPPORTED;
     }
-    is_mapped = false;
-    return refusal("cuMemUnmap");
-}
-
-EXPORT int cuMemSetAccess(uint64_t addr, size_t bytes, const int *access, size_t count)
-{
-    enum { READ_WRITE = 3 };
-    if (!is_mapped || addr != RANGE_ADDR || bytes != GRANULE_BYTES || count != 1 ||
-        access[2] != READ_WRITE) {
-        return INVALID_VALUE;
+    if (result == SUCCESS && (world.gpus[found->card].peers >> card & 1) != 0) {
+        result = PEER_ACCESS_ALREADY_ENABLED;
     }
-    return refusal("cuMemSetAccess");
+    if (result == SUCCESS) {
+        world.gpus[found->card].peers |= UINT64_C(1) << card;
+    }
+    return fake_end(result);
 }
 
-/* For tests: what was not given back. */
-EXPORT int fake_leak_count(void)
+EXPORT int cuCtxSynchronize(void)
 {
-    return has_range + has_handle + is_mapped + context_count;
+    int result = fake_begin("cuCtxSynchronize", UNSAFE), card = fake_current_card();
+    result = result == SUCCESS && card < 0 ? INVALID_CONTEXT : result;
+    if (result == SUCCESS) {
+        uf_host_synchronize(world.gpus[card].host);
+    }
+    return fake_end(result);
 }
-
-#endif

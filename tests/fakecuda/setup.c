@@ -24,8 +24,13 @@ static void read_flags(fake_card *card, char *text)
             card->has_vmm = false;
         } else if (strcmp(flag, "nohost") == 0) {
             card->has_host_vmm = false;
+        } else if (strcmp(flag, "nofile") == 0) {
+            card->has_file_handles = false;
+        } else if (strcmp(flag, "nopeer") == 0) {
+            card->has_peers = false;
         } else if (strcmp(flag, "mig") == 0) {
             card->is_mig = true;
+            card->has_peers = false;
         } else if (strcmp(flag, "ecc") == 0) {
             card->is_ecc = true;
         } else if (strcmp(flag, "integrated") == 0) {
@@ -43,7 +48,7 @@ static void read_flags(fake_card *card, char *text)
 static void read_card(fake_setup *setup, char *const *fields, int count)
 {
     fake_card *card = &setup->cards[setup->card_count++];
-    card->has_vmm = card->has_host_vmm = true;
+    card->has_vmm = card->has_host_vmm = card->has_file_handles = card->has_peers = true;
     snprintf(card->name, sizeof card->name, "%s", fields[0]);
     card->total_bytes = count > 1 ? strtoull(fields[1], NULL, 10) : 0;
     card->free_bytes = count > 2 ? strtoull(fields[2], NULL, 10) : card->total_bytes;
@@ -70,6 +75,28 @@ static void read_failure(fake_setup *setup, char *const *fields, int count)
     failure->card = count > 2 ? atoi(fields[2]) : -1;
 }
 
+/* Items of one or two numbers; false if it is another one. */
+static bool read_number(fake_setup *setup, const char *name, char *const *fields, int count)
+{
+    if (strcmp(name, "version") == 0) {
+        setup->version = atoi(fields[0]);
+    } else if (strcmp(name, "init") == 0) {
+        setup->init_result = atoi(fields[0]);
+    } else if (strcmp(name, "nvml") == 0) {
+        setup->nvml_result = atoi(fields[0]);
+    } else if (strcmp(name, "granule") == 0) {
+        setup->granule_bytes = strtoull(fields[0], NULL, 10);
+        setup->recommended_bytes = strtoull(fields[count - 1], NULL, 10);
+    } else if (strcmp(name, "space") == 0) {
+        setup->space_bytes = strtoull(fields[0], NULL, 10);
+    } else if (strcmp(name, "others") == 0) {
+        setup->others_bytes = strtoull(fields[0], NULL, 10);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void read_item(fake_setup *setup, char *item)
 {
     char *fields[FIELDS_MAX];
@@ -89,15 +116,9 @@ static void read_item(fake_setup *setup, char *item)
         read_process(setup, fields, count);
     } else if (strcmp(item, "fail") == 0 && setup->failure_count < FAKE_FAILURES_MAX) {
         read_failure(setup, fields, count);
-    } else if (strcmp(item, "version") == 0) {
-        setup->version = atoi(fields[0]);
-    } else if (strcmp(item, "init") == 0) {
-        setup->init_result = atoi(fields[0]);
-    } else if (strcmp(item, "nvml") == 0) {
-        setup->nvml_result = atoi(fields[0]);
     } else if (strcmp(item, "driver") == 0) {
         snprintf(setup->driver, sizeof setup->driver, "%s", fields[0]);
-    } else {
+    } else if (!read_number(setup, item, fields, count)) {
         reject(item);
     }
 }
@@ -108,6 +129,8 @@ void fake_setup_read(fake_setup *setup)
     const char *given = getenv("UNFRAG_FAKE_GPU");
     memset(setup, 0, sizeof *setup);
     setup->version = 13000;
+    setup->granule_bytes = setup->recommended_bytes = UINT64_C(2) << 20;
+    setup->space_bytes = UINT64_C(1) << 47;
     snprintf(setup->driver, sizeof setup->driver, "580.65.06");
     snprintf(text, sizeof text, "%s", given != NULL ? given : "");
     char *rest = NULL;

@@ -7,8 +7,12 @@
  *   driver=580.65.06                  the same, as NVML says it
  *   init=100                          what cuInit returns
  *   nvml=9                            what nvmlInit returns
- *   card=NAME|TOTAL|FREE|FLAGS        bytes; flags: novmm nohost mig ecc integrated exclusive
- *                                     hidden (from CUDA), with ',' between
+ *   card=NAME|TOTAL|FREE|FLAGS        bytes; flags: novmm nohost nofile (no exportable handles)
+ *                                     nopeer mig ecc integrated exclusive hidden (from CUDA), with
+ *                                     ',' between
+ *   granule=BYTES|BYTES               of handles, minimum and recommended; both 2 MiB without it
+ *   space=BYTES                       of addresses that each card can reserve
+ *   others=BYTES                      other processes hold up to so much, now more, now less
  *   process=CARD|PID|BYTES|g          '-' for bytes not told; g: it draws
  *   fail=FUNCTION|RESULT|CARD         that function fails, on that card or on all
  *
@@ -26,6 +30,7 @@ typedef struct fake_card {
     char name[64];
     uint64_t total_bytes, free_bytes;
     bool has_vmm, has_host_vmm, is_mig, is_ecc, is_integrated, is_exclusive, is_hidden;
+    bool has_file_handles, has_peers;
 } fake_card;
 
 typedef struct fake_process {
@@ -48,6 +53,7 @@ typedef struct fake_setup {
     fake_process processes[FAKE_PROCESSES_MAX];
     fake_failure failures[FAKE_FAILURES_MAX];
     int card_count, process_count, failure_count;
+    uint64_t granule_bytes, recommended_bytes, space_bytes, others_bytes;
 } fake_setup;
 
 void fake_setup_read(fake_setup *setup);

@@ -9,3 +9,4 @@ add_test(NAME integrity_torch COMMAND data_integrity --setting torch --in-flight
 add_test(NAME integrity_expandable COMMAND data_integrity --setting expandable --in-flight)
 add_test(NAME integrity_unfrag COMMAND data_integrity --setting unfrag)
 add_test(NAME integrity_unfrag_in_flight COMMAND data_integrity --setting unfrag --in-flight)
+add_dependencies(data_integrity fake_driver)

@@ -4,9 +4,13 @@
  * the table below. */
 #include <unfrag/device.h>
 
+#include <stdio.h>
+
+#include <unfrag/cuda.h>
 #include <unfrag/host.h>
 #include <unfrag/sim.h>
 
+#include "unit/fake_gpu.h"
 #include "unit/suite.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -19,9 +23,15 @@ typedef struct maker {
     const char *name;
     const uf_device *(*make)(void);
     void (*end)(void);
-    void (*keep_busy)(uint64_t stream); /* work that is not done before synchronize */
+    uint64_t (*stream)(uint64_t number); /* the handle of a stream of one's own */
+    void (*keep_busy)(uint64_t stream);  /* work that is not done before synchronize */
     void (*synchronize)(void);
 } maker;
+
+static uint64_t any_stream(uint64_t number)
+{
+    return number;
+}
 
 static uf_sim *sim;
 static uf_host *host;
@@ -80,9 +90,46 @@ static void host_synchronize(void)
     uf_host_synchronize(host);
 }
 
+/* The cuda device over the fake driver library, whose memory and streams are a host device's. */
+static uf_cuda *cuda;
+static void *cuda_streams[100];
+
+static const uf_device *cuda_make(void)
+{
+    char card[80];
+    snprintf(card, sizeof card, "card=fake|%llu|%llu", (unsigned long long)TOTAL,
+             (unsigned long long)CAPACITY);
+    fake_gpu_set(card);
+    uf_error error = {UF_OK, ""};
+    ck_assert_msg(uf_cuda_create(NULL, &cuda, &error) == UF_OK, "%s", error.text);
+    host = fake_gpu_api()->host(0);
+    return uf_cuda_device(cuda);
+}
+
+static uint64_t cuda_stream(uint64_t number)
+{
+    if (cuda_streams[number] == NULL) {
+        cuda_streams[number] = fake_gpu_stream();
+    }
+    return (uint64_t)(uintptr_t)cuda_streams[number];
+}
+
+static void cuda_end(void)
+{
+    static const fake_counts none;
+    fake_counts counts;
+    char text[300] = "";
+    uf_cuda_destroy(cuda);
+    fake_gpu_api()->counts(&counts);
+    counts.stream_count = 0;
+    ck_assert_msg(fake_gpu_api()->fault_count(text, sizeof text) == 0, "%s", text);
+    ck_assert_mem_eq(&counts, &none, sizeof none);
+}
+
 static const maker makers[] = {
-    {"sim", sim_make, sim_end, sim_keep_busy, sim_synchronize},
-    {"host", host_make, host_end, host_keep_busy, host_synchronize},
+    {"sim", sim_make, sim_end, any_stream, sim_keep_busy, sim_synchronize},
+    {"host", host_make, host_end, any_stream, host_keep_busy, host_synchronize},
+    {"cuda", cuda_make, cuda_end, cuda_stream, host_keep_busy, host_synchronize},
 };
 enum { MAKER_COUNT = sizeof makers / sizeof *makers };
 
@@ -210,15 +257,15 @@ END_TEST
 START_TEST(an_event_is_done_once_the_work_before_it_is)
 {
     const uf_device *d = makers[_i].make();
-    uint64_t first = 0, second = 0;
+    uint64_t first = 0, second = 0, stream = makers[_i].stream(5);
     bool is_done = true;
-    makers[_i].keep_busy(5);
-    ck_assert_int_eq(d->event_record(d->context, 5, &first), UF_OK);
+    makers[_i].keep_busy(stream);
+    ck_assert_int_eq(d->event_record(d->context, stream, &first), UF_OK);
     ck_assert_int_eq(d->event_query(d->context, first, &is_done), UF_OK);
     ck_assert(!is_done);
     makers[_i].synchronize();
-    makers[_i].keep_busy(5);
-    ck_assert_int_eq(d->event_record(d->context, 5, &second), UF_OK);
+    makers[_i].keep_busy(stream);
+    ck_assert_int_eq(d->event_record(d->context, stream, &second), UF_OK);
     ck_assert_uint_ne(first, second);
     ck_assert_int_eq(d->event_query(d->context, second, &is_done), UF_OK);
     ck_assert(!is_done);
@@ -232,16 +279,19 @@ END_TEST
 START_TEST(waiting_for_a_stream_succeeds_busy_idle_or_unheard_of)
 {
     const uf_device *d = makers[_i].make();
-    makers[_i].keep_busy(5);
-    ck_assert_int_eq(d->stream_wait(d->context, 5), UF_OK);
-    ck_assert_int_eq(d->stream_wait(d->context, 5), UF_OK);
-    ck_assert_int_eq(d->stream_wait(d->context, 77), UF_OK);
+    uint64_t stream = makers[_i].stream(5);
+    makers[_i].keep_busy(stream);
+    ck_assert_int_eq(d->stream_wait(d->context, stream), UF_OK);
+    ck_assert_int_eq(d->stream_wait(d->context, stream), UF_OK);
+    ck_assert_int_eq(d->stream_wait(d->context, makers[_i].stream(77)), UF_OK);
     makers[_i].end();
 }
 END_TEST
 
-int main(void)
+int main(int argc, char **argv)
 {
+    (void)argc;
+    fake_gpu_enter(argv);
     const TTest *const rules[] = {
         every_function_is_there,
         segments_take_capacity_and_give_it_back,
