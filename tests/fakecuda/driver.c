@@ -61,6 +61,7 @@ uf_host *fake_current_host(void)
     uf_host *host = gpu->host;
     uint64_t all_bytes = world.setup.cards[card].free_bytes;
     uint64_t ours_bytes = all_bytes > gpu->others_bytes ? all_bytes - gpu->others_bytes : 0;
+    ours_bytes += gpu->on_host_bytes;
     (void)pthread_mutex_lock(&host->mutex);
     host->capacity_bytes =
         ours_bytes > host->counts.in_use_bytes ? ours_bytes : host->counts.in_use_bytes;

@@ -21,6 +21,7 @@ typedef struct access {
 /* The sizes of handles, which cuMemRelease is not told. */
 typedef struct handle_size {
     uint64_t handle, size_bytes;
+    bool is_on_host;
 } handle_size;
 
 static handle_size *sizes;
@@ -87,10 +88,15 @@ EXPORT int cuMemAddressFree(uint64_t addr, size_t bytes)
     return fake_end(result);
 }
 
+static bool is_on_host(const allocation *wanted)
+{
+    return wanted->location_type == LOCATION_HOST || wanted->location_type == LOCATION_NUMA;
+}
+
 static int check_wanted(const allocation *wanted)
 {
     const fake_card *card = &world.setup.cards[fake_current_card()];
-    bool is_host = wanted->location_type == LOCATION_HOST || wanted->location_type == LOCATION_NUMA;
+    bool is_host = is_on_host(wanted);
     if (wanted->type != 1 || (!is_host && (wanted->location_type != LOCATION_DEVICE ||
                                            fake_card_of(wanted->location_id) < 0))) {
         return INVALID_VALUE;
@@ -115,12 +121,17 @@ EXPORT int cuMemCreate(uint64_t *handle, size_t bytes, const allocation *wanted,
         !uf__host_list_reserve((void **)&sizes, &size_capacity, sizeof *sizes, size_count + 1)) {
         result = OUT_OF_MEMORY;
     }
-    if (result == SUCCESS) {
+    fake_gpu *gpu = result == SUCCESS ? &world.gpus[fake_current_card()] : NULL;
+    if (gpu != NULL) {
+        gpu->on_host_bytes += is_on_host(wanted) ? bytes : 0;
+        host = fake_current_host(); /* with that much more room */
         result = fake_result(uf_host_device(host)->handle_create(host, bytes, &made));
     }
     if (result == SUCCESS) {
         *handle = made | (uint64_t)fake_current_card() << CARD_SHIFT;
-        sizes[size_count++] = (handle_size){*handle, bytes};
+        sizes[size_count++] = (handle_size){*handle, bytes, is_on_host(wanted)};
+    } else if (gpu != NULL && is_on_host(wanted)) {
+        gpu->on_host_bytes -= bytes;
     }
     if (result == LIE) {
         *handle = WRONG_HANDLE;
@@ -156,6 +167,7 @@ EXPORT int cuMemRelease(uint64_t handle)
         host = world.gpus[handle >> CARD_SHIFT].host;
         result = fake_result(
             uf_host_device(host)->handle_release(host, host_handle(handle), size->size_bytes));
+        world.gpus[handle >> CARD_SHIFT].on_host_bytes -= size->is_on_host ? size->size_bytes : 0;
         *size = sizes[--size_count];
     }
     return fake_end(result);

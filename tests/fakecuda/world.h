@@ -67,6 +67,7 @@ typedef struct fake_gpu {
     uint64_t peers;          /* bit i: card i has access to plain segments */
     uint64_t reserved_bytes; /* of address space */
     uint64_t others_bytes;
+    uint64_t on_host_bytes; /* of handles that lie in the host's memory */
 } fake_gpu;
 
 enum { FAKE_CONTEXTS_MAX = 32 };
