@@ -27,7 +27,7 @@ typedef struct uf_recorder_options {
     size_t struct_size_bytes;
     uint64_t max_entry_count; /* the newest are kept; 0 = UF_RECORDER_ENTRY_COUNT; below 2^40 */
     /* Gives the time of an event in nanoseconds since the Unix epoch; NULL = CLOCK_REALTIME. Called
-     * under the allocator's mutex; must not call the allocator or the recorder. */
+     * under the allocator's lock; must not call the allocator or the recorder. */
     int64_t (*clock)(void *context);
     void *clock_context; /* borrowed until uf_recorder_destroy */
 } uf_recorder_options;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The caching GPU memory allocator for C programs, over a device (unfrag/device.h). Any number of
- * allocators may exist; each has one mutex of its own, and every function here may be called from
+ * allocators may exist; each has one lock of its own, and every function here may be called from
  * any thread at any time between uf_allocator_create and uf_allocator_destroy.
  *
  * Addresses and sizes are in bytes and 64 bits wide, whatever the host's pointers are. Streams are
@@ -39,7 +39,7 @@ typedef struct uf_allocator_event {
     uint64_t stream;
 } uf_allocator_event;
 
-/* Called after each event took effect, under the allocator's mutex so that events come in order and
+/* Called after each event took effect, under the allocator's lock so that events come in order and
  * one at a time. It must return soon; what it calls on the same allocator returns UF_ERROR_BUSY.
  * event is borrowed for the call. */
 typedef void (*uf_allocator_callback)(void *context, const uf_allocator_event *event);
@@ -234,7 +234,7 @@ typedef struct uf_segment_info {
 } uf_segment_info;
 
 /* Receives one segment and its segment->block_count blocks, by address and without gaps; both are
- * borrowed for the call. Returns false to stop the walk. Called outside the allocator's mutex: it
+ * borrowed for the call. Returns false to stop the walk. Called outside the allocator's lock: it
  * may use the allocator. */
 typedef bool (*uf_walk_callback)(void *context, const uf_segment_info *segment,
                                  const uf_block_info *blocks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * The public allocator: making and ending it, handing memory out and taking it back, limits and
- * settings. Everything but `options` is guarded by the allocator's mutex. */
+ * settings. Everything but `options` is guarded by the allocator's lock. */
 #include "alloc/allocator_parts.h"
 
 #include <inttypes.h>
@@ -140,21 +140,12 @@ static uf_status check_conf(const uf_conf *conf, const uf_device *device, uf_pol
 static void on_event(void *context, uf_action action, uint64_t addr, uint64_t size_bytes,
                      uint64_t stream)
 {
-    const uf_allocator *allocator = context;
+    uf_allocator *allocator = context;
     const uf_allocator_event event = {action, addr, size_bytes, stream};
+    atomic_store_explicit(&allocator->callback_thread, (uintptr_t)pthread_self(),
+                          memory_order_relaxed);
     allocator->options.on_event(allocator->options.event_context, &event);
-}
-
-static uf_status mutex_init(pthread_mutex_t *mutex)
-{
-    pthread_mutexattr_t attributes;
-    if (pthread_mutexattr_init(&attributes) != 0) {
-        return UF_ERROR_HOST_MEMORY;
-    }
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
-    int code = pthread_mutex_init(mutex, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-    return code == 0 ? UF_OK : UF_ERROR_HOST_MEMORY;
+    atomic_store_explicit(&allocator->callback_thread, 0, memory_order_relaxed);
 }
 
 static uf_status core_init(uf_allocator *allocator, const uf_conf *conf)
@@ -201,7 +192,7 @@ uf_status uf_allocator_create(const uf_allocator_options *given, uf_allocator **
     }
     uf_allocator *made = calloc(1, sizeof *made);
     char *kept = strdup(text);
-    if (made == NULL || kept == NULL || mutex_init(&made->mutex) != UF_OK) {
+    if (made == NULL || kept == NULL) {
         free(made);
         free(kept);
         return uf__explain_host_memory(error, "making an allocator");
@@ -211,7 +202,6 @@ uf_status uf_allocator_create(const uf_allocator_options *given, uf_allocator **
     made->conf = kept;
     status = core_init(made, &conf);
     if (status != UF_OK) {
-        pthread_mutex_destroy(&made->mutex);
         free(kept);
         free(made);
         return uf__explain(error, status, "making an allocator");
@@ -233,7 +223,6 @@ void uf_allocator_destroy(uf_allocator *allocator)
     (void)!uf__core_empty_cache(core);
     uf__core_fini(core);
     uf__addrmap_fini(&allocator->blocks);
-    pthread_mutex_destroy(&allocator->mutex);
     free(allocator->scopes);
     free(allocator->conf);
     free(allocator);
@@ -324,6 +313,20 @@ static uf_status explain_alloc_locked(const uf_allocator *allocator, uf_status s
     return uf__explain(error, status, what);
 }
 
+static uf_status find_stream_locked(uf_allocator *allocator, uint64_t handle, uint32_t *stream)
+{
+    uf_core *core = &allocator->core;
+    if (core->streams[allocator->last_stream] == handle) {
+        *stream = allocator->last_stream;
+        return UF_OK;
+    }
+    uf_status status = uf__core_stream(core, handle, stream);
+    if (status == UF_OK) {
+        allocator->last_stream = *stream;
+    }
+    return status;
+}
+
 static uf_status alloc_locked(uf_allocator *allocator, uint64_t bytes, uint64_t stream_handle,
                               uint64_t *addr, uf_error *error)
 {
@@ -331,7 +334,7 @@ static uf_status alloc_locked(uf_allocator *allocator, uint64_t bytes, uint64_t 
     uint32_t stream = 0, block = UF_NO_BLOCK, pool = uf__scope_pool_locked(allocator);
     uf_status status = uf__core_process(core);
     if (status == UF_OK) {
-        status = uf__core_stream(core, stream_handle, &stream);
+        status = find_stream_locked(allocator, stream_handle, &stream);
     }
     if (status == UF_OK) {
         status = uf__core_alloc(core, bytes, stream, pool, &block);
@@ -388,13 +391,14 @@ uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error)
     if (status != UF_OK) {
         return status;
     }
-    const uint32_t *found = uf__addrmap_find(&allocator->blocks, addr);
-    if (addr != 0 && found == NULL) {
+    uint32_t block;
+    if (addr != 0 && !uf__addrmap_take(&allocator->blocks, addr, &block)) {
         status = explain_foreign_locked(allocator, addr, error);
     } else if (addr != 0) {
-        uint32_t block = *found;
-        (void)uf__addrmap_remove(&allocator->blocks, addr);
-        status = uf__explain(error, uf__core_free(&allocator->core, block), "giving memory back");
+        status = uf__core_free(&allocator->core, block);
+        if (status != UF_OK) {
+            (void)uf__explain(error, status, "giving memory back");
+        }
     }
     uf__allocator_leave(allocator);
     return status;

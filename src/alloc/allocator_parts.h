@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * The public allocator: a core, a mutex, and the map from addresses to blocks. It owns what callers
+ * The public allocator: a core, a lock, and the map from addresses to blocks. It owns what callers
  * may hold (addresses, pool ids, scopes of threads) and knows nothing of how a request is served.
  * For the allocator's own files:
  *
  *   allocator.c         creation, requests, limits, settings
- *   allocator_entry.c   mutex, structs of callers, texts of failures
+ *   allocator_entry.c   lock, structs of callers, texts of failures
  *   allocator_pool.c    private pools and their scopes
  *   allocator_report.c  statistics, check, walk */
 #ifndef UF_ALLOC_ALLOCATOR_PARTS_H
@@ -15,6 +15,7 @@
 
 #include "alloc/allocator.h"
 #include "base/addrmap.h"
+#include "base/lock.h"
 
 /* An open pool scope; parallel to the core's redirections, oldest first. */
 typedef struct pool_scope {
@@ -22,10 +23,13 @@ typedef struct pool_scope {
     pthread_t thread;
 } pool_scope;
 
-/* Everything but `options` is guarded by the mutex. */
+/* Everything but `options` and `callback_thread` is guarded by the lock. */
 struct uf_allocator {
     uf_allocator_options options; /* constant; conf is not kept there */
-    pthread_mutex_t mutex;
+    uf_lock lock;
+    uint32_t last_stream; /* of the last request: most come from the same one */
+    /* The thread that is inside on_event, 0 = none: what it calls on the allocator is refused. */
+    _Atomic uintptr_t callback_thread;
     uf_core core;
     uf_addrmap blocks; /* handed out: address to block index */
     char *conf;        /* the last settings string */
@@ -34,7 +38,7 @@ struct uf_allocator {
     uint64_t pool_count; /* private pools ever made */
 };
 
-/* Takes the mutex. UF_ERROR_INVALID_ARGUMENT for NULL; UF_ERROR_BUSY from inside the callback. */
+/* Takes the lock. UF_ERROR_INVALID_ARGUMENT for NULL; UF_ERROR_BUSY from inside the callback. */
 uf_status uf__allocator_enter(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
 void uf__allocator_leave(uf_allocator *allocator);
 

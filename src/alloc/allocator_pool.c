@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Private pools and their scopes in the public allocator. Guarded by the allocator's mutex. */
+ * Private pools and their scopes in the public allocator. Guarded by the allocator's lock. */
 #include "alloc/allocator_parts.h"
 
 #include <inttypes.h>

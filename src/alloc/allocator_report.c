@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the public allocator tells about itself: statistics, summary, fragmentation, the check, and
- * the walk. Guarded by the allocator's mutex. */
+ * the walk. Guarded by the allocator's lock. */
 #include "alloc/allocator_parts.h"
 
 #include <inttypes.h>

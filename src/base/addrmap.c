@@ -56,16 +56,19 @@ static bool grow(uf_addrmap *map)
 
 bool uf__addrmap_set(uf_addrmap *map, uint64_t addr, uint32_t value)
 {
-    uint32_t *found = uf__addrmap_find(map, addr);
-    if (found != NULL) {
-        *found = value;
-        return true;
-    }
     if (map->count * 2 >= map->capacity && !grow(map)) {
-        return false;
+        uint32_t *found = uf__addrmap_find(map, addr);
+        if (found != NULL) {
+            *found = value;
+        }
+        return found != NULL;
     }
     size_t at = home(map, addr);
     while (map->entries[at].is_taken) {
+        if (map->entries[at].addr == addr) {
+            map->entries[at].value = value;
+            return true;
+        }
         at = (at + 1) & (map->capacity - 1);
     }
     map->entries[at] = (uf_addrmap_entry){addr, value, true};
@@ -73,18 +76,11 @@ bool uf__addrmap_set(uf_addrmap *map, uint64_t addr, uint32_t value)
     return true;
 }
 
-bool uf__addrmap_remove(uf_addrmap *map, uint64_t addr)
+/* Empties a place; later members of its run move back so that no probe stops at the hole. */
+static void empty(uf_addrmap *map, size_t hole)
 {
-    uint32_t *found = uf__addrmap_find(map, addr);
-    if (found == NULL) {
-        return false;
-    }
     size_t mask = map->capacity - 1;
-    size_t hole =
-        (size_t)((uf_addrmap_entry *)(void *)((char *)found - offsetof(uf_addrmap_entry, value)) -
-                 map->entries);
     map->count--;
-    /* Move later members of the run back so that no probe stops at the hole. */
     for (size_t at = (hole + 1) & mask; map->entries[at].is_taken; at = (at + 1) & mask) {
         size_t wanted = home(map, map->entries[at].addr);
         if (((at - wanted) & mask) >= ((at - hole) & mask)) {
@@ -93,5 +89,27 @@ bool uf__addrmap_remove(uf_addrmap *map, uint64_t addr)
         }
     }
     map->entries[hole].is_taken = false;
-    return true;
+}
+
+bool uf__addrmap_take(uf_addrmap *map, uint64_t addr, uint32_t *value)
+{
+    if (map->capacity == 0) {
+        return false;
+    }
+    size_t at = home(map, addr);
+    while (map->entries[at].is_taken) {
+        if (map->entries[at].addr == addr) {
+            *value = map->entries[at].value;
+            empty(map, at);
+            return true;
+        }
+        at = (at + 1) & (map->capacity - 1);
+    }
+    return false;
+}
+
+bool uf__addrmap_remove(uf_addrmap *map, uint64_t addr)
+{
+    uint32_t value;
+    return uf__addrmap_take(map, addr, &value);
 }

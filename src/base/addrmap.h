@@ -32,4 +32,7 @@ bool uf__addrmap_set(uf_addrmap *map, uint64_t addr, uint32_t value);
 /* Removes addr; false if it was not there. */
 bool uf__addrmap_remove(uf_addrmap *map, uint64_t addr);
 
+/* Removes addr and gives its value; false, and *value is left alone, if it was not there. */
+bool uf__addrmap_take(uf_addrmap *map, uint64_t addr, uint32_t *value);
+
 #endif

@@ -100,7 +100,11 @@ static void drive(unsigned kind)
             }
             present[n] = value + 1;
         } else {
-            if (uf__addrmap_remove(&map, addr) != (present[n] != 0)) {
+            uint32_t value = 0;
+            bool was_there = step % 2 == 0 ? uf__addrmap_remove(&map, addr)
+                                           : uf__addrmap_take(&map, addr, &value);
+            if (was_there != (present[n] != 0) ||
+                (was_there && step % 2 != 0 && value != present[n] - 1)) {
                 ck_abort_msg("kind %u, step %" PRIu64 ": a removal is wrong", kind, step);
             }
             present[n] = 0;
