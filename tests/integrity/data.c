@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * data_integrity: seeded random operations on a core over the host device, with every byte checked.
+ * data_integrity: seeded random operations on a core over the host device, with every byte checked;
+ * with --cuda over the cuda device and the fake driver library, whose memory is a host device's.
  * Kernels fill blocks with a pattern, check it, and write rubbish just before a block is freed;
  * they run late, when the random numbers or a wait say so. No byte may ever be wrong, no rule of
  * the driver broken, and the core is checked after each step. Exit status 0 good, 1 not, 2 wrong
@@ -14,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unfrag/cuda.h>
 #include <unfrag/host.h>
 
 #include "alloc/core.h"
 #include "oracle/rng.h"
+#include "unit/fake_gpu.h"
 
 #define KIB (UINT64_C(1) << 10)
 #define MIB (UINT64_C(1) << 20)
@@ -51,6 +54,7 @@ typedef struct owner {
 typedef struct world {
     const setting *from;
     uf_host *host;
+    uf_cuda *cuda; /* NULL: the host device itself */
     uf_core core;
     rng random;
     uint64_t seed, step;
@@ -280,32 +284,51 @@ static void check_world(world *w)
     }
 }
 
-static void world_init(world *w, const setting *from, uint64_t seed, bool is_in_flight)
+static uf_status device_create(world *w, bool is_cuda, uf_error *error)
+{
+    uf_host_options options = {.struct_size_bytes = sizeof options,
+                               .total_bytes = w->from->total_bytes,
+                               .granularity_bytes = GRANULE_BYTES};
+    if (!is_cuda) {
+        return uf_host_create(&options, &w->host, error);
+    }
+    char text[120];
+    (void)snprintf(text, sizeof text, "card=fake|%" PRIu64 "|%" PRIu64 ";granule=%" PRIu64,
+                   w->from->total_bytes, w->from->total_bytes, GRANULE_BYTES);
+    fake_gpu_set(text);
+    uf_status status = uf_cuda_create(NULL, &w->cuda, error);
+    w->host = status == UF_OK ? fake_gpu_api()->host(0) : NULL;
+    return status;
+}
+
+static void world_init(world *w, const setting *from, uint64_t seed, bool is_in_flight,
+                       bool is_cuda)
 {
     memset(w, 0, sizeof *w);
     w->from = from;
     w->seed = seed;
     w->random.state = seed;
     w->is_in_flight = is_in_flight;
-    uf_host_options options = {.struct_size_bytes = sizeof options,
-                               .total_bytes = from->total_bytes,
-                               .granularity_bytes = GRANULE_BYTES};
     uf_conf conf;
     uf_error error;
     uf__conf_init(&conf);
-    if (uf_host_create(&options, &w->host, &error) != UF_OK ||
+    if (device_create(w, is_cuda, &error) != UF_OK ||
         uf__conf_parse(&conf, from->conf, UF_CONF_2_11, &error) != UF_OK) {
         (void)printf("%s\n", error.text);
         exit(5);
     }
-    uf_core_config config = {.device = uf_host_device(w->host),
+    uf_core_config config = {.device = is_cuda ? uf_cuda_device(w->cuda) : uf_host_device(w->host),
                              .conf = &conf,
                              .is_paged = from->is_paged,
                              .granule_bytes = GRANULE_BYTES,
                              .large_page_bytes = LARGE_PAGE_BYTES};
     expect(w, uf__core_init(&w->core, &config), "init");
     for (uint32_t i = 0; i < STREAMS; i++) {
-        expect(w, uf__core_stream(&w->core, i * 7, &w->streams[i]), "stream");
+        uint64_t handle = i * 7;
+        if (is_cuda && i != 0) {
+            handle = (uint64_t)(uintptr_t)fake_gpu_stream();
+        }
+        expect(w, uf__core_stream(&w->core, handle, &w->streams[i]), "stream");
     }
     expect(w, uf__core_pool_create(&w->core, 0, 1, &w->pool), "pool");
     uf__core_pool_retain(&w->core, w->pool);
@@ -331,35 +354,40 @@ static void world_fini(world *w)
     if (counts.event_count != 0) {
         fail(w, "events are left on the device");
     }
-    (void)printf("%s%s: seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64
+    (void)printf("%s%s%s: seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " requests, %" PRIu64
                  " out of memory, %" PRIu64 " MiB written, %" PRIu64 " MiB checked, %" PRIu64
                  " handles mapped, %" PRIu64 " waits, all good\n",
-                 w->from->name, w->is_in_flight ? ", in flight" : "", w->seed, w->step,
-                 w->alloc_count, w->out_of_memory_count, w->written_bytes / MIB,
-                 w->checked_bytes / MIB, counts.call_counts[UF_HOST_HANDLE_MAP], counts.wait_count);
-    uf_host_destroy(w->host);
+                 w->from->name, w->cuda != NULL ? " on cuda" : "",
+                 w->is_in_flight ? ", in flight" : "", w->seed, w->step, w->alloc_count,
+                 w->out_of_memory_count, w->written_bytes / MIB, w->checked_bytes / MIB,
+                 counts.call_counts[UF_HOST_HANDLE_MAP], counts.wait_count);
+    if (w->cuda == NULL) {
+        uf_host_destroy(w->host);
+    } else if (fake_gpu_api()->fault_count(w->wrong, sizeof w->wrong) != 0) {
+        fail(w, w->wrong);
+    }
+    uf_cuda_destroy(w->cuda);
 }
 
 static int usage(const char *program)
 {
     (void)fprintf(stderr,
                   "usage: %s --setting torch|expandable|unfrag [--seed S] [--count N] "
-                  "[--in-flight]\n",
+                  "[--in-flight] [--cuda]\n",
                   program);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {{"setting", required_argument, NULL, 'S'},
-                                            {"seed", required_argument, NULL, 's'},
-                                            {"count", required_argument, NULL, 'n'},
-                                            {"in-flight", no_argument, NULL, 'f'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"setting", required_argument, NULL, 'S'}, {"seed", required_argument, NULL, 's'},
+        {"count", required_argument, NULL, 'n'},   {"in-flight", no_argument, NULL, 'f'},
+        {"cuda", no_argument, NULL, 'c'},          {NULL, 0, NULL, 0}};
     static world w;
     const setting *from = NULL;
     uint64_t seed = 1, count = 10000;
-    bool is_in_flight = false;
+    bool is_in_flight = false, is_cuda = false;
     for (int option = 0; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         if (option == 's') {
             seed = strtoull(optarg, NULL, 0);
@@ -367,6 +395,9 @@ int main(int argc, char **argv)
             count = strtoull(optarg, NULL, 0);
         } else if (option == 'f') {
             is_in_flight = true;
+        } else if (option == 'c') {
+            is_cuda = true;
+            fake_gpu_enter(argv);
         } else if (option != 'S') {
             return usage(argv[0]);
         }
@@ -377,7 +408,7 @@ int main(int argc, char **argv)
     if (from == NULL || optind < argc) {
         return usage(argv[0]);
     }
-    world_init(&w, from, seed, is_in_flight);
+    world_init(&w, from, seed, is_in_flight, is_cuda);
     while (w.step < count) {
         w.step++;
         step(&w);
