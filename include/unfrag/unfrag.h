@@ -20,6 +20,7 @@
 #include <unfrag/device.h>
 #include <unfrag/event.h>
 #include <unfrag/policy.h>
+#include <unfrag/pool.h>
 #include <unfrag/stats.h>
 #include <unfrag/status.h>
 
@@ -142,45 +143,6 @@ UF_API uf_status uf_fraction_set(uf_allocator *allocator, double fraction,
 UF_API uf_status uf_conf_set(uf_allocator *allocator, const char *conf,
                              uf_error *error) UF_MUST_USE;
 
-/* struct_size_bytes = sizeof(uf_pool_options); 0 elsewhere means default. */
-typedef struct uf_pool_options {
-    size_t struct_size_bytes;
-    bool is_no_split;   /* every request gets a whole segment */
-    bool is_use_on_oom; /* requests outside may take its cached blocks before they fail */
-} uf_pool_options;
-
-/* Makes a private pool (PyTorch's MemPool): memory that serves only what is allocated inside it.
- * options: borrowed for the call; NULL = defaults. pool_id: receives its number n, from 1;
- * snapshots show it as (0, n). Returns UF_OK; UF_ERROR_INVALID_ARGUMENT; UF_ERROR_HOST_MEMORY. The
- * caller ends it with uf_pool_destroy, or leaves that to uf_allocator_destroy. Thread-safe. Since
- * 0.1. Source: docs/internals/torch-policy.md section 7. */
-UF_API uf_status uf_pool_create(uf_allocator *allocator, const uf_pool_options *options,
-                                uint64_t *pool_id, uf_error *error) UF_MUST_USE;
-
-/* Ends a private pool: what it caches goes back to the device at once, memory that is still handed
- * out stays valid, and its segments go back with a later uf_empty_cache.
- * pool_id: from uf_pool_create. Returns UF_OK; UF_ERROR_NOT_FOUND (no such pool, or destroyed
- * before); UF_ERROR_BUSY (some pool's scope is open, as PyTorch requires; nothing changes);
- * UF_ERROR_DEVICE and UF_ERROR_HOST_MEMORY (it is ended, and what it caches goes back later).
- * Thread-safe. Since 0.1. */
-UF_API uf_status uf_pool_destroy(uf_allocator *allocator, uint64_t pool_id,
-                                 uf_error *error) UF_MUST_USE;
-
-/* Opens a pool's scope: what the calling thread allocates from now on belongs to the pool. Scopes
- * of several pools nest; the newest counts. As in PyTorch, while any scope is open no free that
- * waits for another stream completes, and a request that finds no memory fails without giving the
- * cache back, in every thread. pool_id: from uf_pool_create. Returns UF_OK; UF_ERROR_NOT_FOUND;
- * UF_ERROR_BUSY (that pool's scope is open already); UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1.
- */
-UF_API uf_status uf_pool_begin(uf_allocator *allocator, uint64_t pool_id,
-                               uf_error *error) UF_MUST_USE;
-
-/* Closes a pool's scope, whichever thread opened it.
- * pool_id: from uf_pool_create. Returns UF_OK; UF_ERROR_NOT_FOUND (no scope of that pool is open).
- * Thread-safe. Since 0.1. */
-UF_API uf_status uf_pool_end(uf_allocator *allocator, uint64_t pool_id,
-                             uf_error *error) UF_MUST_USE;
-
 /* Gives all statistics of one instant, as torch.cuda.memory_stats().
  * stats: receives them. Returns UF_OK. Thread-safe. Since 0.1. */
 UF_API uf_status uf_stats_get(uf_allocator *allocator, uf_stats *stats,
@@ -214,6 +176,23 @@ UF_API uf_status uf_fragmentation_get(uf_allocator *allocator, double alarm_shar
  * Returns UF_OK; UF_ERROR_INTERNAL with the first violation; UF_ERROR_HOST_MEMORY. Thread-safe.
  * Since 0.1. */
 UF_API uf_status uf_check(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
+
+/* Where an address lies. */
+typedef struct uf_block_place {
+    uint64_t addr, size_bytes; /* of the block */
+    uint64_t requested_bytes;
+    uint64_t stream;                      /* the one it was allocated for */
+    uint64_t pool_id;                     /* 0 = the default pool */
+    uint64_t segment_addr, segment_bytes; /* of its segment or, with expandable segments, of the
+                                             mapped run around it; under UF_POLICY_UNFRAG the
+                                             block's own: what is around it may go */
+} uf_block_place;
+
+/* Tells about memory that is handed out.
+ * addr: as uf_alloc gave it. place: receives it. Returns UF_OK; UF_ERROR_FOREIGN_POINTER (not
+ * handed out by this allocator). Thread-safe. Since 0.1. */
+UF_API uf_status uf_block_get(uf_allocator *allocator, uint64_t addr, uf_block_place *place,
+                              uf_error *error) UF_MUST_USE;
 
 typedef struct uf_block_info {
     uint64_t addr, size_bytes;

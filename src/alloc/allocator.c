@@ -331,7 +331,8 @@ static uf_status alloc_locked(uf_allocator *allocator, uint64_t bytes, uint64_t 
                               uint64_t *addr, uf_error *error)
 {
     uf_core *core = &allocator->core;
-    uint32_t stream = 0, block = UF_NO_BLOCK, pool = uf__scope_pool_locked(allocator);
+    uint32_t stream = 0, block = UF_NO_BLOCK, pool;
+    pool = uf__scope_pool_locked(allocator, stream_handle);
     uf_status status = uf__core_process(core);
     if (status == UF_OK) {
         status = find_stream_locked(allocator, stream_handle, &stream);

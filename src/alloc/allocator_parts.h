@@ -6,7 +6,8 @@
  *
  *   allocator.c         creation, requests, limits, settings
  *   allocator_entry.c   lock, structs of callers, texts of failures
- *   allocator_pool.c    private pools and their scopes
+ *   allocator_pool.c    private pools, their scopes, routes and captures
+ *   allocator_checkpoint.c  pools brought back to what they were
  *   allocator_report.c  statistics, check, walk */
 #ifndef UF_ALLOC_ALLOCATOR_PARTS_H
 #define UF_ALLOC_ALLOCATOR_PARTS_H
@@ -17,10 +18,14 @@
 #include "base/addrmap.h"
 #include "base/lock.h"
 
-/* An open pool scope; parallel to the core's redirections, oldest first. */
+/* An open scope or route to a pool; parallel to the core's redirections, oldest first. */
 typedef struct pool_scope {
     uint32_t pool;
-    pthread_t thread;
+    bool is_capture;
+    pthread_t thread;       /* of a scope: whose requests it takes */
+    uf_route_filter filter; /* of a route; NULL = a scope, or a capture */
+    void *context;
+    uint64_t stream; /* of a capture: the one whose requests it takes */
 } pool_scope;
 
 /* Everything but `options` and `callback_thread` is guarded by the lock. */
@@ -50,7 +55,12 @@ uf_status uf__explain_host_memory(uf_error *error, const char *what);
  * False if it has no size, or bytes set that we do not know. */
 bool uf__take_struct(void *own, size_t own_bytes, const void *given);
 
-/* The pool of the calling thread's newest scope, or UF_DEFAULT_POOL. */
-uint32_t uf__scope_pool_locked(const uf_allocator *allocator);
+/* The pool of the newest scope or route that takes a request of the calling thread for a stream, or
+ * UF_DEFAULT_POOL. */
+uint32_t uf__scope_pool_locked(const uf_allocator *allocator, uint64_t stream);
+
+/* The pool that a caller means. UF_ERROR_NOT_FOUND. */
+uf_status uf__pool_find_locked(const uf_allocator *allocator, uint64_t pool_id, uint32_t *pool,
+                               uf_error *error) UF_MUST_USE;
 
 #endif

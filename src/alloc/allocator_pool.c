@@ -9,15 +9,49 @@
 #include "alloc/parts.h"
 #include "base/error.h"
 
-uint32_t uf__scope_pool_locked(const uf_allocator *allocator)
+static bool takes(const pool_scope *scope, uint64_t stream)
+{
+    if (scope->filter != NULL) {
+        return scope->filter(scope->context, stream);
+    }
+    return scope->is_capture ? scope->stream == stream
+                             : pthread_equal(scope->thread, pthread_self()) != 0;
+}
+
+uint32_t uf__scope_pool_locked(const uf_allocator *allocator, uint64_t stream)
 {
     for (uint32_t i = allocator->scope_count; i > 0; i--) {
-        const pool_scope *scope = &allocator->scopes[i - 1];
-        if (pthread_equal(scope->thread, pthread_self())) {
-            return scope->pool;
+        if (takes(&allocator->scopes[i - 1], stream)) {
+            return allocator->scopes[i - 1].pool;
         }
     }
     return UF_DEFAULT_POOL;
+}
+
+static uf_status pool_create_locked(uf_allocator *allocator, const uf_pool_options *options,
+                                    uint64_t *pool_id, uf_error *error)
+{
+    uf_core *core = &allocator->core;
+    uint64_t handle = allocator->pool_count + 1, high = options->id[0], low = options->id[1];
+    uint32_t pool = UF_DEFAULT_POOL;
+    if (high == 0 && low == 0) {
+        low = handle;
+    }
+    if (uf__core_pool_find(core, high, low, &pool)) {
+        return uf__error_set(error, UF_ERROR_BUSY,
+                             "there is a pool (%" PRIu64 ", %" PRIu64 ") already, or memory of one",
+                             high, low);
+    }
+    uf_status status = uf__core_pool_create(core, high, low, &pool);
+    if (status != UF_OK) {
+        return uf__explain(error, status, "making a pool");
+    }
+    core->pools[pool].handle = handle;
+    core->pools[pool].is_no_split = options->is_no_split;
+    core->pools[pool].is_use_on_oom = options->is_use_on_oom;
+    allocator->pool_count = handle;
+    *pool_id = handle;
+    return UF_OK;
 }
 
 uf_status uf_pool_create(uf_allocator *allocator, const uf_pool_options *given, uint64_t *pool_id,
@@ -34,36 +68,33 @@ uf_status uf_pool_create(uf_allocator *allocator, const uf_pool_options *given, 
     if (status != UF_OK) {
         return status;
     }
-    uint32_t pool;
-    status = uf__core_pool_create(&allocator->core, 0, allocator->pool_count + 1, &pool);
-    if (status == UF_OK) {
-        allocator->core.pools[pool].is_no_split = options.is_no_split;
-        allocator->core.pools[pool].is_use_on_oom = options.is_use_on_oom;
-        *pool_id = ++allocator->pool_count;
-    }
+    status = pool_create_locked(allocator, &options, pool_id, error);
     uf__allocator_leave(allocator);
-    return uf__explain(error, status, "making a pool");
+    return status;
 }
 
-/* A pool's use count is 1 from its creation to its destruction, and 1 more per scope; a pool at 0
- * is known to the core alone. */
-static uf_status find_pool_locked(const uf_allocator *allocator, uint64_t pool_id, uint32_t *pool,
-                                  uf_error *error)
+uf_status uf__pool_find_locked(const uf_allocator *allocator, uint64_t pool_id, uint32_t *pool,
+                               uf_error *error)
 {
-    bool is_found = pool_id != 0 && uf__core_pool_find(&allocator->core, 0, pool_id, pool) &&
-                    allocator->core.pools[*pool].use_count > 0;
-    return is_found ? UF_OK
-                    : uf__error_set(error, UF_ERROR_NOT_FOUND,
-                                    "there is no pool %" PRIu64 ", or it was destroyed; %" PRIu64
-                                    " were made so far",
-                                    pool_id, allocator->pool_count);
+    const uf_core *core = &allocator->core;
+    for (uint32_t i = 1; i < core->pool_count && pool_id != 0; i++) {
+        if (core->pools[i].is_known && core->pools[i].handle == pool_id &&
+            core->pools[i].use_count > 0) {
+            *pool = i;
+            return UF_OK;
+        }
+    }
+    return uf__error_set(error, UF_ERROR_NOT_FOUND,
+                         "there is no pool %" PRIu64 ", or it was destroyed; %" PRIu64
+                         " were made so far",
+                         pool_id, allocator->pool_count);
 }
 
 static uf_status pool_destroy_locked(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
 {
     uf_core *core = &allocator->core;
-    uint32_t pool;
-    uf_status status = find_pool_locked(allocator, pool_id, &pool, error);
+    uint32_t pool = UF_DEFAULT_POOL;
+    uf_status status = uf__pool_find_locked(allocator, pool_id, &pool, error);
     if (status != UF_OK) {
         return status;
     }
@@ -88,10 +119,10 @@ uf_status uf_pool_destroy(uf_allocator *allocator, uint64_t pool_id, uf_error *e
     return status;
 }
 
-static uf_status pool_begin_locked(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+static uf_status scope_open_locked(uf_allocator *allocator, uint64_t pool_id, pool_scope scope,
+                                   uf_error *error)
 {
-    uint32_t pool;
-    uf_status status = find_pool_locked(allocator, pool_id, &pool, error);
+    uf_status status = uf__pool_find_locked(allocator, pool_id, &scope.pool, error);
     if (status != UF_OK) {
         return status;
     }
@@ -99,13 +130,14 @@ static uf_status pool_begin_locked(uf_allocator *allocator, uint64_t pool_id, uf
                           sizeof *allocator->scopes, allocator->scope_count + 1)) {
         return uf__explain_host_memory(error, "opening a pool's scope");
     }
-    status = uf__core_redirect_begin(&allocator->core, pool);
+    status = uf__core_redirect_begin(&allocator->core, scope.pool);
     if (status == UF_ERROR_BUSY) {
         return uf__error_set(error, status,
-                             "a scope of pool %" PRIu64 " is open already; one at a time", pool_id);
+                             "a scope or route of pool %" PRIu64 " is open already; one at a time",
+                             pool_id);
     }
     if (status == UF_OK) {
-        allocator->scopes[allocator->scope_count++] = (pool_scope){pool, pthread_self()};
+        allocator->scopes[allocator->scope_count++] = scope;
     }
     return uf__explain(error, status, "opening a pool's scope");
 }
@@ -114,39 +146,191 @@ uf_status uf_pool_begin(uf_allocator *allocator, uint64_t pool_id, uf_error *err
 {
     uf_status status = uf__allocator_enter(allocator, error);
     if (status == UF_OK) {
-        status = pool_begin_locked(allocator, pool_id, error);
+        status =
+            scope_open_locked(allocator, pool_id, (pool_scope){.thread = pthread_self()}, error);
         uf__allocator_leave(allocator);
     }
     return status;
 }
 
-static uf_status pool_end_locked(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+typedef enum scope_kind { SCOPE_OF_THREAD, SCOPE_ROUTE, SCOPE_CAPTURE } scope_kind;
+
+static scope_kind kind_of(const pool_scope *scope)
 {
-    uint32_t pool;
-    uf_status status = find_pool_locked(allocator, pool_id, &pool, error);
-    if (status != UF_OK) {
-        return status;
-    }
+    return scope->filter != NULL ? SCOPE_ROUTE
+           : scope->is_capture   ? SCOPE_CAPTURE
+                                 : SCOPE_OF_THREAD;
+}
+
+static uf_status scope_close_locked(uf_allocator *allocator, uint64_t pool_id, scope_kind kind,
+                                    uf_error *error)
+{
+    static const char *const NAME[] = {"scope", "route", "capture"};
+    const uf_core *core = &allocator->core;
     uint32_t at = 0;
-    while (at < allocator->scope_count && allocator->scopes[at].pool != pool) {
+    while (at < allocator->scope_count &&
+           (core->pools[allocator->scopes[at].pool].handle != pool_id ||
+            kind_of(&allocator->scopes[at]) != kind)) {
         at++;
     }
-    if (at == allocator->scope_count || uf__core_redirect_end(&allocator->core, pool) != UF_OK) {
-        return uf__error_set(error, UF_ERROR_NOT_FOUND, "no scope of pool %" PRIu64 " is open",
-                             pool_id);
+    if (at == allocator->scope_count) {
+        return uf__error_set(error, UF_ERROR_NOT_FOUND, "no %s of pool %" PRIu64 " is open",
+                             NAME[kind], pool_id);
     }
-    uf__core_pool_release(&allocator->core, pool);
+    uint32_t pool = allocator->scopes[at].pool;
+    uf_status status = uf__core_redirect_end(&allocator->core, pool);
+    if (status != UF_OK) {
+        return uf__explain(error, UF_ERROR_INTERNAL, "closing a pool's scope");
+    }
+    if (kind != SCOPE_ROUTE) {
+        uf__core_pool_release(&allocator->core, pool);
+    }
     allocator->scope_count--;
     memmove(&allocator->scopes[at], &allocator->scopes[at + 1],
             (allocator->scope_count - at) * sizeof *allocator->scopes);
     return UF_OK;
 }
 
-uf_status uf_pool_end(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+static uf_status scope_close(uf_allocator *allocator, uint64_t pool_id, scope_kind kind,
+                             uf_error *error)
 {
     uf_status status = uf__allocator_enter(allocator, error);
     if (status == UF_OK) {
-        status = pool_end_locked(allocator, pool_id, error);
+        status = scope_close_locked(allocator, pool_id, kind, error);
+        uf__allocator_leave(allocator);
+    }
+    return status;
+}
+
+uf_status uf_pool_end(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+{
+    return scope_close(allocator, pool_id, SCOPE_OF_THREAD, error);
+}
+
+uf_status uf_route_end(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+{
+    return scope_close(allocator, pool_id, SCOPE_ROUTE, error);
+}
+
+uf_status uf_capture_end(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+{
+    return scope_close(allocator, pool_id, SCOPE_CAPTURE, error);
+}
+
+uf_status uf_route_begin(uf_allocator *allocator, uint64_t pool_id, uf_route_filter filter,
+                         void *context, uf_error *error)
+{
+    if (filter == NULL) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "uf_route_begin: filter is NULL");
+    }
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status == UF_OK) {
+        const pool_scope scope = {.filter = filter, .context = context};
+        status = scope_open_locked(allocator, pool_id, scope, error);
+        uf__allocator_leave(allocator);
+    }
+    return status;
+}
+
+static uf_status capture_begin_locked(uf_allocator *allocator, uint64_t stream, uint64_t *pool_id,
+                                      uf_error *error)
+{
+    const uf_pool_options options = {.struct_size_bytes = sizeof options};
+    uint64_t handle;
+    uf_status status = pool_create_locked(allocator, &options, &handle, error);
+    if (status != UF_OK) {
+        return status;
+    }
+    const pool_scope scope = {.is_capture = true, .stream = stream};
+    status = scope_open_locked(allocator, handle, scope, error);
+    if (status == UF_OK) {
+        *pool_id = handle;
+        return UF_OK;
+    }
+    uint32_t pool = UF_DEFAULT_POOL;
+    if (uf__pool_find_locked(allocator, handle, &pool, NULL) == UF_OK) {
+        uf__core_pool_release(&allocator->core, pool);
+        uf__pool_forget(&allocator->core, pool);
+    }
+    return status;
+}
+
+uf_status uf_capture_begin(uf_allocator *allocator, uint64_t stream, uint64_t *pool_id,
+                           uf_error *error)
+{
+    if (pool_id == NULL) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "uf_capture_begin: pool_id is NULL");
+    }
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status == UF_OK) {
+        status = capture_begin_locked(allocator, stream, pool_id, error);
+        uf__allocator_leave(allocator);
+    }
+    return status;
+}
+
+uf_status uf_pool_retain(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+{
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status == UF_OK) {
+        uint32_t pool = UF_DEFAULT_POOL;
+        status = uf__pool_find_locked(allocator, pool_id, &pool, error);
+        if (status == UF_OK) {
+            uf__core_pool_retain(&allocator->core, pool);
+        }
+        uf__allocator_leave(allocator);
+    }
+    return status;
+}
+
+static bool is_scope_open(const uf_allocator *allocator, uint32_t pool)
+{
+    for (uint32_t i = 0; i < allocator->scope_count; i++) {
+        if (allocator->scopes[i].pool == pool) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uf_status pool_release_locked(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+{
+    uint32_t pool = UF_DEFAULT_POOL;
+    uf_status status = uf__pool_find_locked(allocator, pool_id, &pool, error);
+    if (status != UF_OK) {
+        return status;
+    }
+    if (allocator->core.pools[pool].use_count == 1 && is_scope_open(allocator, pool)) {
+        return uf__error_set(error, UF_ERROR_BUSY,
+                             "the last use of pool %" PRIu64 " is a scope or route that is open; "
+                             "close it first",
+                             pool_id);
+    }
+    uf__core_pool_release(&allocator->core, pool);
+    return UF_OK;
+}
+
+uf_status uf_pool_release(uf_allocator *allocator, uint64_t pool_id, uf_error *error)
+{
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status == UF_OK) {
+        status = pool_release_locked(allocator, pool_id, error);
+        uf__allocator_leave(allocator);
+    }
+    return status;
+}
+
+uf_status uf_pool_change(uf_allocator *allocator, uint64_t pool_id, bool is_no_split,
+                         bool is_use_on_oom, uf_error *error)
+{
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status == UF_OK) {
+        uint32_t pool = UF_DEFAULT_POOL;
+        status = uf__pool_find_locked(allocator, pool_id, &pool, error);
+        if (status == UF_OK) {
+            allocator->core.pools[pool].is_no_split = is_no_split;
+            allocator->core.pools[pool].is_use_on_oom = is_use_on_oom;
+        }
         uf__allocator_leave(allocator);
     }
     return status;

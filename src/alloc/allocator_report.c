@@ -76,6 +76,58 @@ uf_status uf_fragmentation_get(uf_allocator *allocator, double alarm_share,
     return uf_fragmentation_compute(&stats, largest_bytes, alarm_share, result, error);
 }
 
+static bool is_boundary(const uf_core *core, uint32_t index)
+{
+    return index == UF_NO_BLOCK || !uf__core_block(core, index)->is_mapped;
+}
+
+static uf_block_place place_of(const uf_core *core, uint32_t index)
+{
+    const uf_block *block = uf__core_block(core, index);
+    const uf_shelf *shelf = core->shelves[block->shelf];
+    uf_block_place place = {.addr = block->addr,
+                            .size_bytes = block->size_bytes,
+                            .requested_bytes = block->requested_bytes,
+                            .stream = core->streams[shelf->stream],
+                            .pool_id = core->pools[shelf->pool].handle,
+                            .segment_addr = block->addr,
+                            .segment_bytes = block->size_bytes};
+    if (core->paging != NULL) {
+        return place; /* pages around it may not be there, or go */
+    }
+    for (uint32_t i = block->prev; !is_boundary(core, i); i = uf__core_block(core, i)->prev) {
+        place.segment_addr = uf__core_block(core, i)->addr;
+        place.segment_bytes += uf__core_block(core, i)->size_bytes;
+    }
+    for (uint32_t i = block->next; !is_boundary(core, i); i = uf__core_block(core, i)->next) {
+        place.segment_bytes += uf__core_block(core, i)->size_bytes;
+    }
+    return place;
+}
+
+uf_status uf_block_get(uf_allocator *allocator, uint64_t addr, uf_block_place *place,
+                       uf_error *error)
+{
+    if (place == NULL) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "uf_block_get: place is NULL");
+    }
+    uf_status status = uf__allocator_enter(allocator, error);
+    if (status != UF_OK) {
+        return status;
+    }
+    const uint32_t *found = uf__addrmap_find(&allocator->blocks, addr);
+    if (found == NULL) {
+        status = uf__error_set(error, UF_ERROR_FOREIGN_POINTER,
+                               "address 0x%" PRIx64 " is not one that this allocator handed out, "
+                               "or it was given back before",
+                               addr);
+    } else {
+        *place = place_of(&allocator->core, *found);
+    }
+    uf__allocator_leave(allocator);
+    return status;
+}
+
 /* The map holds the allocated blocks, all of them, and nothing else. */
 static uf_status check_map_locked(const uf_allocator *allocator, uf_error *error)
 {

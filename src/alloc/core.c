@@ -153,20 +153,20 @@ static inline uint32_t split(uf_core *core, uint32_t index, uint64_t front_bytes
     return front_index;
 }
 
-/* Spec 2.5: splits if the rules say so, marks, counts. The block is in no set. */
-static inline uint32_t hand_out(uf_core *core, const uf_request *request, uint32_t index)
+/* Spec 2.5: splits if told, marks, counts. The block is in no set. */
+static inline uint32_t hand_out(uf_core *core, uint32_t index, uint64_t rounded_bytes,
+                                uint64_t requested_bytes, bool is_cut)
 {
     uf_block *block = &core->blocks.items[index];
     const uf_shelf *shelf = core->shelves[block->shelf];
     uf_counters *counters = &core->counters;
     int c = shelf->pool_class;
     bool was_split = uf__block_is_split(block), is_plain = block->region == 0;
-    if (should_split(core, request, shelf, block)) {
-        uint64_t rest_bytes = block->size_bytes - request->rounded_bytes;
-        index = split(core, index, request->rounded_bytes);
+    if (is_cut) {
+        uint64_t rest_bytes = block->size_bytes - rounded_bytes;
+        index = split(core, index, rounded_bytes);
         if (is_plain && was_split) {
-            uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c,
-                                 request->rounded_bytes);
+            uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, rounded_bytes);
         } else if (is_plain) {
             uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT, c, 1);
             uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, rest_bytes);
@@ -177,13 +177,13 @@ static inline uint32_t hand_out(uf_core *core, const uf_request *request, uint32
         uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, block->size_bytes);
     }
     block->life = UF_LIFE_ALLOCATED;
-    block->requested_bytes = request->bytes;
-    uf__emit(core, UF_ACTION_ALLOC, block->addr, request->bytes, uf__shelf_stream(core, shelf));
+    block->requested_bytes = requested_bytes;
+    uf__emit(core, UF_ACTION_ALLOC, block->addr, requested_bytes, uf__shelf_stream(core, shelf));
     uf__counter_increase(counters, UF_COUNTER_ALLOCATION, c, 1);
     uf__counter_increase(counters, UF_COUNTER_ALLOCATED_BYTES, c, block->size_bytes);
     uf__counter_increase(counters, UF_COUNTER_ACTIVE, c, 1);
     uf__counter_increase(counters, UF_COUNTER_ACTIVE_BYTES, c, block->size_bytes);
-    uf__counter_increase(counters, UF_COUNTER_REQUESTED_BYTES, c, request->bytes);
+    uf__counter_increase(counters, UF_COUNTER_REQUESTED_BYTES, c, requested_bytes);
     if (block->size_bytes >= core->conf.max_split_size_bytes) {
         uf__counter_single_increase(&counters->oversize_allocations);
     }
@@ -235,8 +235,17 @@ uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_
     if (status != UF_OK) {
         return status;
     }
-    *block = hand_out(core, &request, index);
+    const uf_block *found = &core->blocks.items[index];
+    bool is_cut = should_split(core, &request, core->shelves[found->shelf], found);
+    *block = hand_out(core, index, request.rounded_bytes, bytes, is_cut);
     return UF_OK;
+}
+
+uint32_t uf__core_hand_out(uf_core *core, uint32_t index, uint64_t size_bytes,
+                           uint64_t requested_bytes)
+{
+    bool is_cut = core->blocks.items[index].size_bytes > size_bytes;
+    return hand_out(core, index, size_bytes, requested_bytes, is_cut);
 }
 
 uint32_t uf__core_peek(const uf_core *core, uint64_t bytes, uint32_t stream, uint32_t pool)

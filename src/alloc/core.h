@@ -54,7 +54,8 @@ typedef struct uf_pool_class {
 } uf_pool_class;
 
 typedef struct uf_pool {
-    uint64_t id[2];
+    uint64_t id[2];  /* what snapshots show */
+    uint64_t handle; /* what callers of the public allocator hold; 0 elsewhere */
     int64_t use_count;
     int64_t segment_count; /* live segments as PyTorch counts them (spec 7.7) */
     uint64_t mapped_bytes; /* of pages, under the unfrag policy */

@@ -198,7 +198,11 @@ enum { LARGE_PAGES_AT_LEAST = 2 };
 
 uf_stretch uf__pages_inner(const uf_core *core, uint32_t region, uint64_t addr, uint64_t end)
 {
-    bool is_worth_it = end - addr >= LARGE_PAGES_AT_LEAST * core->paging->bytes_of[UF_PAGE_LARGE];
+    /* A captured graph may write to any address of a private pool that ever had a page, so none
+     * may lose it for a moment: no page there may be one that an edge could cut. */
+    const uf_shelf *shelf = core->shelves[core->regions[region].shelf];
+    bool is_worth_it = shelf->pool == UF_DEFAULT_POOL &&
+                       end - addr >= LARGE_PAGES_AT_LEAST * core->paging->bytes_of[UF_PAGE_LARGE];
     return (uf_stretch){region, uf__granule_ceil(core, addr),
                         is_worth_it ? uf__granule_floor(core, end) : uf__granule_ceil(core, addr)};
 }

@@ -8,7 +8,8 @@
  *   region.c   expandable segments
  *   pending.c  blocks that wait for other streams
  *   pool.c     pools, shelves, streams, redirections
- *   core_copy.c  a copy of it all */
+ *   core_copy.c  a copy of it all
+ *   checkpoint.c  a pool as it was */
 #ifndef UF_ALLOC_PARTS_H
 #define UF_ALLOC_PARTS_H
 
@@ -58,6 +59,10 @@ typedef struct uf_merged {
     uint64_t prev_bytes, next_bytes;
 } uf_merged;
 uf_merged uf__core_merge(uf_core *core, uint32_t block);
+/* Hands out the front of a free block that is in no set; what is left over goes back to its set
+ * under the index that the block had. One block must be in reserve. */
+uint32_t uf__core_hand_out(uf_core *core, uint32_t block, uint64_t size_bytes,
+                           uint64_t requested_bytes);
 /* Spec 4.2. */
 void uf__core_complete_block(uf_core *core, uint32_t block);
 

@@ -54,6 +54,16 @@ static bool grow(uf_addrmap *map)
     return true;
 }
 
+bool uf__addrmap_reserve(uf_addrmap *map, size_t more)
+{
+    while ((map->count + more) * 2 > map->capacity) {
+        if (!grow(map)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool uf__addrmap_set(uf_addrmap *map, uint64_t addr, uint32_t value)
 {
     if (map->count * 2 >= map->capacity && !grow(map)) {

@@ -29,6 +29,10 @@ uint32_t *uf__addrmap_find(const uf_addrmap *map, uint64_t addr);
 /* Sets addr's value. False if the host has no memory left; the map is unchanged then. */
 bool uf__addrmap_set(uf_addrmap *map, uint64_t addr, uint32_t value);
 
+/* Makes room for `more` new addresses: setting them cannot fail then. False if the host has no
+ * memory left. */
+bool uf__addrmap_reserve(uf_addrmap *map, size_t more);
+
 /* Removes addr; false if it was not there. */
 bool uf__addrmap_remove(uf_addrmap *map, uint64_t addr);
 

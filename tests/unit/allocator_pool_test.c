@@ -30,7 +30,9 @@ static seen look(fixture *f)
 
 static uint64_t make_pool(fixture *f, bool is_no_split, bool is_use_on_oom)
 {
-    const uf_pool_options options = {sizeof options, is_no_split, is_use_on_oom};
+    const uf_pool_options options = {.struct_size_bytes = sizeof options,
+                                     .is_no_split = is_no_split,
+                                     .is_use_on_oom = is_use_on_oom};
     uint64_t pool = 0;
     ck_assert_int_eq(uf_pool_create(f->allocator, &options, &pool, &f->error), UF_OK);
     return pool;
