@@ -227,10 +227,12 @@ uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_
     if (__builtin_expect(core->paging != NULL, 0)) {
         if (index == UF_NO_BLOCK || !uf__paged_is_ready(core, &request, index)) {
             status = uf__paged_acquire(core, &request, &index);
+            core->counters.num_cache_misses += status == UF_OK;
         }
     } else if (__builtin_expect(index == UF_NO_BLOCK, 0)) {
         request.segment_bytes = uf__segment_bytes(&core->conf, request.rounded_bytes);
         status = uf__core_acquire(core, &request, &index);
+        core->counters.num_cache_misses += status == UF_OK;
     }
     if (status != UF_OK) {
         return status;

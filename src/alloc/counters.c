@@ -36,4 +36,5 @@ void uf__counters_reset_accumulated(uf_counters *counters)
     counters->num_sync_all_streams = 0;
     counters->num_device_alloc = 0;
     counters->num_device_free = 0;
+    counters->num_cache_misses = 0;
 }

@@ -38,6 +38,7 @@ typedef struct uf_counters {
     uf_counter counters[UF_COUNTER_COUNT];
     uf_counter_class oversize_allocations, oversize_segments;
     int64_t num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc, num_device_free;
+    int64_t num_cache_misses; /* requests that were served, but not at once from a cached block */
 } uf_counters;
 
 static inline void uf__counter_increase(uf_counters *counters, uf_counter_id id, int pool_class,
