@@ -27,9 +27,11 @@ void ledger_break(ledger *l, const char *format, ...)
 
 ledger_range *ledger_range_at(ledger *l, uint64_t addr)
 {
-    for (uint32_t i = 0; i < l->range_count; i++) {
-        ledger_range *range = &l->ranges[i];
+    for (uint32_t i = l->last_range; i < l->last_range + l->range_count; i++) {
+        uint32_t index = i < l->range_count ? i : i - l->range_count;
+        ledger_range *range = &l->ranges[index];
         if (addr >= range->addr && addr - range->addr < range->size_bytes) {
+            l->last_range = index;
             return range;
         }
     }
@@ -39,14 +41,20 @@ ledger_range *ledger_range_at(ledger *l, uint64_t addr)
 ledger_granule *ledger_at(const ledger *l, uint64_t addr)
 {
     const ledger_range *range = ledger_range_at((ledger *)l, addr);
-    return range == NULL ? NULL : &range->granules[(addr - range->addr) / l->granule_bytes];
+    return range == NULL ? NULL : ledger_granule_of(l, range, addr);
+}
+
+static uint32_t *bucket_of(ledger *l, uint64_t name)
+{
+    return &l->bucket[name * UINT64_C(0x9e3779b97f4a7c15) >> 52];
 }
 
 static ledger_handle *handle_find(ledger *l, uint64_t name, uint32_t *index)
 {
-    for (*index = 0; *index < l->handle_count; (*index)++) {
-        if (l->handles[*index].is_named && l->handles[*index].name == name) {
-            return &l->handles[*index];
+    for (uint32_t at = *bucket_of(l, name); at != 0; at = l->handles[at - 1].next) {
+        if (l->handles[at - 1].name == name) {
+            *index = at - 1;
+            return &l->handles[at - 1];
         }
     }
     ledger_break(l, "there is no handle 0x%" PRIx64, name);
@@ -74,9 +82,11 @@ static void done(ledger *l, uint32_t stream, uint64_t at)
 
 void ledger_busy(ledger *l, uint64_t addr, uint64_t size_bytes, uint32_t stream, uint64_t when)
 {
+    const ledger_range *range = ledger_range_at(l, addr);
     for (uint64_t at = addr / l->granule_bytes * l->granule_bytes; at < addr + size_bytes;
          at += l->granule_bytes) {
-        ledger_granule *granule = ledger_at(l, at);
+        const bool is_inside = range != NULL && at - range->addr < range->size_bytes;
+        ledger_granule *granule = is_inside ? ledger_granule_of(l, range, at) : NULL;
         if (granule == NULL || granule->handle == 0) {
             ledger_break(l, "a freed block had no page at 0x%" PRIx64, at);
             return;
@@ -233,14 +243,14 @@ static uf_status event_wait(void *context, uint64_t event)
 static uf_status handle_create(void *context, uint64_t size_bytes, uint64_t *handle)
 {
     ledger *l = context;
-    uint32_t i = 0;
     uf_status status = l->below->handle_create(l->below->context, size_bytes, handle);
     l->call_count++;
     if (status != UF_OK) {
         return status;
     }
-    while (i < l->handle_count && l->handles[i].is_there) {
-        i++;
+    uint32_t i = l->vacant == 0 ? l->handle_count : l->vacant - 1, *bucket = bucket_of(l, *handle);
+    if (l->vacant != 0) {
+        l->vacant = l->handles[i].next;
     }
     if (i == l->handle_capacity) {
         l->handle_capacity = l->handle_capacity == 0 ? 64 : l->handle_capacity * 2;
@@ -250,8 +260,12 @@ static uf_status handle_create(void *context, uint64_t size_bytes, uint64_t *han
         }
     }
     l->handle_count = l->handle_count > i + 1 ? l->handle_count : i + 1;
-    l->handles[i] = (ledger_handle){
-        .name = *handle, .size_bytes = size_bytes, .is_named = true, .is_there = true};
+    l->handles[i] = (ledger_handle){.name = *handle,
+                                    .size_bytes = size_bytes,
+                                    .next = *bucket,
+                                    .is_named = true,
+                                    .is_there = true};
+    *bucket = i + 1;
     l->held_bytes += size_bytes;
     l->named_bytes += size_bytes;
     if (l->held_bytes > l->limit_bytes) {
@@ -265,6 +279,8 @@ static void handle_drop(ledger *l, ledger_handle *handle)
 {
     if (!handle->is_named && handle->mapping_count == 0) {
         handle->is_there = false;
+        handle->next = l->vacant;
+        l->vacant = (uint32_t)(handle - l->handles) + 1;
         l->held_bytes -= handle->size_bytes;
     }
 }
@@ -272,7 +288,7 @@ static void handle_drop(ledger *l, ledger_handle *handle)
 static uf_status handle_release(void *context, uint64_t name, uint64_t size_bytes)
 {
     ledger *l = context;
-    uint32_t index;
+    uint32_t index = 0;
     ledger_handle *handle = handle_find(l, name, &index);
     uf_status status = l->below->handle_release(l->below->context, name, size_bytes);
     l->call_count++;
@@ -282,6 +298,11 @@ static uf_status handle_release(void *context, uint64_t name, uint64_t size_byte
     if (handle->size_bytes != size_bytes || handle->mapping_count != 0) {
         ledger_break(l, "a handle is released that is mapped or of another size");
     }
+    uint32_t *link = bucket_of(l, name);
+    while (*link != index + 1) {
+        link = &l->handles[*link - 1].next;
+    }
+    *link = handle->next;
     handle->is_named = false;
     l->named_bytes -= size_bytes;
     handle_drop(l, handle);
@@ -291,7 +312,7 @@ static uf_status handle_release(void *context, uint64_t name, uint64_t size_byte
 static uf_status handle_map(void *context, uint64_t addr, uint64_t name, uint64_t size_bytes)
 {
     ledger *l = context;
-    uint32_t index;
+    uint32_t index = 0;
     ledger_handle *handle = handle_find(l, name, &index);
     ledger_range *range = ledger_range_at(l, addr);
     uf_status status = l->below->handle_map(l->below->context, addr, name, size_bytes);
@@ -352,6 +373,9 @@ static uf_status range_unmap(void *context, uint64_t addr, uint64_t size_bytes,
         if (granule == NULL || granule->handle == 0 || (at == addr && !granule->is_first)) {
             ledger_break(l, "something is unmapped at 0x%" PRIx64 " that is no whole handle", at);
             return status;
+        }
+        if (granule->touch_count != 0 && !l->is_ending) {
+            ledger_break(l, "0x%" PRIx64 " is unmapped under an active block", at);
         }
         if (granule->busy_at > l->done_at[range->tag.stream]) {
             ledger_break(l, "0x%" PRIx64 " is unmapped while stream %" PRIu32 " may use it", at,

@@ -24,14 +24,16 @@ typedef struct ledger_granule {
     uint32_t handle; /* index + 1, 0 = nothing is mapped */
     bool is_first;   /* the handle begins here */
     bool has_access;
-    bool is_touched;  /* by an active block; of the checker */
-    uint64_t busy_at; /* when work was last known to be queued here */
+    bool is_touched;      /* by an active block; of the check of everything */
+    uint32_t touch_count; /* active blocks that touch it; of the check of each step */
+    uint64_t busy_at;     /* when work was last known to be queued here */
 } ledger_granule;
 
 typedef struct ledger_range {
     uint64_t addr, size_bytes; /* size_bytes 0 = vacant */
     ledger_tag tag;
-    uint64_t mapped_count; /* granules */
+    uint64_t mapped_count;  /* granules */
+    uint64_t touched_count; /* granules that active blocks touch */
     ledger_granule *granules;
 } ledger_range;
 
@@ -41,7 +43,12 @@ typedef struct ledger_handle {
     bool is_named, is_there;
     uint64_t busy_at[LEDGER_STREAMS]; /* when a stream was last known to use it */
     uint64_t place_addr;              /* where an active block uses it; of the checker */
+    uint64_t touched_addr;            /* the same, of the check of each step */
+    uint32_t touched_count;           /* its granules that active blocks touch there */
+    uint32_t next;                    /* with the same hash, index + 1 */
 } ledger_handle;
+
+enum { LEDGER_BUCKETS = 4096 };
 
 typedef struct ledger_event {
     uint64_t name, at;
@@ -55,14 +62,18 @@ typedef struct ledger {
     uint64_t granule_bytes;
     uint64_t limit_bytes; /* a handle must not be made beyond it; UINT64_MAX = none */
     ledger_tag tag;
+    bool is_ending;                     /* the allocator ends: pages go from under blocks, too */
     uint64_t clock;                     /* counts what is queued */
     uint64_t done_at[LEDGER_STREAMS];   /* all that a stream had queued until then is done */
     uint64_t stream_of[LEDGER_STREAMS]; /* handles of streams, by index */
     uint32_t stream_count;
     ledger_range ranges[LEDGER_RANGES];
     uint32_t range_count; /* entries ever taken */
+    uint32_t last_range;  /* found last */
     ledger_handle *handles;
     uint32_t handle_count, handle_capacity;
+    uint32_t bucket[LEDGER_BUCKETS]; /* handles with a name, by its hash, index + 1 */
+    uint32_t vacant;                 /* entries of handles that are gone, linked by next */
     ledger_event events[LEDGER_EVENTS];
     uint64_t held_bytes;  /* of handles that have a name or are mapped */
     uint64_t named_bytes; /* of handles that have a name */
@@ -79,6 +90,11 @@ void ledger_break(ledger *l, const char *format, ...) __attribute__((format(prin
 /* The granule at an address; NULL if it is in no range. */
 ledger_granule *ledger_at(const ledger *l, uint64_t addr);
 ledger_range *ledger_range_at(ledger *l, uint64_t addr);
+static inline ledger_granule *ledger_granule_of(const ledger *l, const ledger_range *range,
+                                                uint64_t addr)
+{
+    return &range->granules[(addr - range->addr) / l->granule_bytes];
+}
 
 /* Pages of a block that was freed: work that its stream had queued until then may still use them.
  */

@@ -33,41 +33,9 @@ static oracle_block *find(paged_oracle *o, uint64_t addr)
     return NULL;
 }
 
-void paged_oracle_event(void *context, uf_action action, uint64_t addr, uint64_t size_bytes,
-                        uint64_t stream)
+static uint64_t granule_floor(const paged_oracle *o, uint64_t addr)
 {
-    paged_oracle *o = context;
-    oracle_block *block;
-    (void)stream;
-    switch (action) {
-    case UF_ACTION_ALLOC:
-        if (o->block_count == ORACLE_BLOCKS) {
-            abort();
-        }
-        o->blocks[o->block_count] =
-            (oracle_block){.addr = addr, .size_bytes = rounded(size_bytes), .tag = o->books->tag};
-        o->blocks[o->block_count].tag.is_large = rounded(size_bytes) > SMALL_BYTES;
-        o->block_count++;
-        break;
-    case UF_ACTION_FREE_REQUESTED:
-        block = find(o, addr);
-        if (block != NULL && block->is_requested) {
-            ledger_break(o->books, "0x%" PRIx64 " is freed twice", addr);
-        } else if (block != NULL) {
-            block->is_requested = true;
-            block->requested_at = ++o->books->clock;
-        }
-        break;
-    case UF_ACTION_FREE_COMPLETED:
-        block = find(o, addr);
-        if (block != NULL) {
-            ledger_busy(o->books, addr, block->size_bytes, block->tag.stream, block->requested_at);
-            *block = o->blocks[--o->block_count];
-        }
-        break;
-    default:
-        break;
-    }
+    return addr / o->books->granule_bytes * o->books->granule_bytes;
 }
 
 /* The block lies in one range, of its own pool, stream and class. */
@@ -85,6 +53,130 @@ static void check_range(paged_oracle *o, const oracle_block *block)
                      ") is in a range of pool %" PRIu32 ", stream %" PRIu32,
                      block->addr, block->tag.pool, block->tag.stream, range->tag.pool,
                      range->tag.stream);
+    }
+}
+
+static uint64_t first_of(const paged_oracle *o, const ledger_range *range, uint64_t at)
+{
+    while (!ledger_granule_of(o->books, range, at)->is_first) {
+        at -= o->books->granule_bytes;
+    }
+    return at;
+}
+
+/* No other stream is at work on a page. */
+static void check_idle(paged_oracle *o, const oracle_block *block, uint64_t at,
+                       const ledger_handle *handle)
+{
+    const ledger *books = o->books;
+    for (uint32_t s = 0; s < LEDGER_STREAMS; s++) {
+        if (s != block->tag.stream && handle->busy_at[s] > books->done_at[s]) {
+            ledger_break(o->books,
+                         "the page at 0x%" PRIx64 ", of a block of stream %" PRIu32
+                         ", may still be in use on stream %" PRIu32,
+                         at, block->tag.stream, s);
+        }
+    }
+}
+
+/* A new block: it overlaps no other, and has pages that nobody else uses. */
+static void touch(paged_oracle *o, const oracle_block *block)
+{
+    ledger *books = o->books;
+    uint64_t end = block->addr + block->size_bytes, first_addr = 0;
+    ledger_range *range = ledger_range_at(books, block->addr);
+    check_range(o, block);
+    for (uint32_t i = 0; i < o->block_count; i++) {
+        const oracle_block *other = &o->blocks[i];
+        if (other != block && other->addr < end && block->addr < other->addr + other->size_bytes) {
+            ledger_break(books, "the blocks at 0x%" PRIx64 " and 0x%" PRIx64 " overlap",
+                         other->addr, block->addr);
+        }
+    }
+    for (uint64_t at = granule_floor(o, block->addr); books->broken[0] == '\0' && at < end;
+         at += books->granule_bytes) {
+        ledger_granule *granule = ledger_granule_of(books, range, at);
+        if (granule->handle == 0 || !granule->has_access) {
+            ledger_break(books, "the block at 0x%" PRIx64 " has no page at 0x%" PRIx64, block->addr,
+                         at);
+            return;
+        }
+        ledger_handle *handle = &books->handles[granule->handle - 1];
+        if (granule->is_first || first_addr == 0) {
+            first_addr = first_of(o, range, at);
+        }
+        if (!handle->is_named ||
+            (handle->touched_count != 0 && handle->touched_addr != first_addr)) {
+            ledger_break(books, "the page at 0x%" PRIx64 " is released, or in use at 0x%" PRIx64,
+                         at, handle->touched_addr);
+        }
+        check_idle(o, block, at, handle);
+        if (granule->touch_count++ == 0) {
+            handle->touched_addr = first_addr;
+            handle->touched_count++;
+            range->touched_count++;
+            o->touched_bytes += books->granule_bytes;
+        }
+    }
+}
+
+/* A block that goes: its pages are still where they were. */
+static void leave(paged_oracle *o, const oracle_block *block)
+{
+    ledger *books = o->books;
+    uint64_t end = block->addr + block->size_bytes;
+    ledger_range *range = ledger_range_at(books, block->addr);
+    for (uint64_t at = granule_floor(o, block->addr); range != NULL && at < end;
+         at += books->granule_bytes) {
+        ledger_granule *granule = ledger_granule_of(books, range, at);
+        if (granule->handle == 0 || !granule->has_access || granule->touch_count == 0) {
+            ledger_break(books, "the block at 0x%" PRIx64 " has lost its page at 0x%" PRIx64,
+                         block->addr, at);
+            return;
+        }
+        if (--granule->touch_count == 0) {
+            books->handles[granule->handle - 1].touched_count--;
+            range->touched_count--;
+            o->touched_bytes -= books->granule_bytes;
+        }
+    }
+}
+
+void paged_oracle_event(void *context, uf_action action, uint64_t addr, uint64_t size_bytes,
+                        uint64_t stream)
+{
+    paged_oracle *o = context;
+    oracle_block *block;
+    (void)stream;
+    switch (action) {
+    case UF_ACTION_ALLOC:
+        if (o->block_count == ORACLE_BLOCKS) {
+            abort();
+        }
+        o->blocks[o->block_count] =
+            (oracle_block){.addr = addr, .size_bytes = rounded(size_bytes), .tag = o->books->tag};
+        o->blocks[o->block_count].tag.is_large = rounded(size_bytes) > SMALL_BYTES;
+        touch(o, &o->blocks[o->block_count++]);
+        break;
+    case UF_ACTION_FREE_REQUESTED:
+        block = find(o, addr);
+        if (block != NULL && block->is_requested) {
+            ledger_break(o->books, "0x%" PRIx64 " is freed twice", addr);
+        } else if (block != NULL) {
+            block->is_requested = true;
+            block->requested_at = ++o->books->clock;
+        }
+        break;
+    case UF_ACTION_FREE_COMPLETED:
+        block = find(o, addr);
+        if (block != NULL) {
+            ledger_busy(o->books, addr, block->size_bytes, block->tag.stream, block->requested_at);
+            leave(o, block);
+            *block = o->blocks[--o->block_count];
+        }
+        break;
+    default:
+        break;
     }
 }
 
@@ -107,19 +199,7 @@ static void check_page(paged_oracle *o, const oracle_block *block, uint64_t at,
                      place_addr);
     }
     handle->place_addr = place_addr;
-    for (uint32_t s = 0; s < LEDGER_STREAMS; s++) {
-        if (s != block->tag.stream && handle->busy_at[s] > books->done_at[s]) {
-            ledger_break(books,
-                         "the page at 0x%" PRIx64 ", of a block of stream %" PRIu32
-                         ", may still be in use on stream %" PRIu32,
-                         at, block->tag.stream, s);
-        }
-    }
-}
-
-static uint64_t granule_floor(const paged_oracle *o, uint64_t addr)
-{
-    return addr / o->books->granule_bytes * o->books->granule_bytes;
+    check_idle(o, block, at, handle);
 }
 
 /* Touches the pages of a block; counts those that no other block touched. */
@@ -172,6 +252,25 @@ static void check_sums(paged_oracle *o, uint64_t total_bytes)
     }
 }
 
+static uint64_t frozen_untouched(const paged_oracle *o)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < o->books->range_count; i++) {
+        const ledger_range *range = &o->books->ranges[i];
+        if (range->size_bytes != 0 && o->is_frozen[range->tag.pool]) {
+            count += range->mapped_count - range->touched_count;
+        }
+    }
+    return count * o->books->granule_bytes;
+}
+
+void paged_oracle_check_sums(paged_oracle *o, uint64_t total_bytes)
+{
+    o->active_bytes = o->touched_bytes;
+    o->frozen_bytes = frozen_untouched(o);
+    check_sums(o, total_bytes);
+}
+
 void paged_oracle_check(paged_oracle *o, uint64_t total_bytes)
 {
     ledger *books = o->books;
@@ -191,6 +290,12 @@ void paged_oracle_check(paged_oracle *o, uint64_t total_bytes)
         check_block(o, &o->blocks[i]);
     }
     check_sums(o, total_bytes);
+    if (o->active_bytes != o->touched_bytes || o->frozen_bytes != frozen_untouched(o)) {
+        ledger_break(books,
+                     "active are %" PRIu64 " and frozen %" PRIu64 " bytes, kept step by step "
+                     "%" PRIu64 " and %" PRIu64,
+                     o->active_bytes, o->frozen_bytes, o->touched_bytes, frozen_untouched(o));
+    }
     for (uint32_t i = 0; i < o->block_count; i++) {
         const oracle_block *block = &o->blocks[i];
         for (uint64_t at = granule_floor(o, block->addr); at < block->addr + block->size_bytes;

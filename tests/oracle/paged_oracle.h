@@ -31,6 +31,7 @@ typedef struct paged_oracle {
     uint64_t active_bytes;        /* of pages under active blocks, as of the last check */
     uint64_t frozen_bytes;      /* of pages of living private pools that no active block touches */
     uint64_t least_slack_bytes; /* how much the closest refusal was beyond the limit */
+    uint64_t touched_bytes;     /* of pages under active blocks, kept step by step */
 } paged_oracle;
 
 void paged_oracle_init(paged_oracle *o, ledger *books);
@@ -42,6 +43,12 @@ void paged_oracle_event(void *context, uf_action action, uint64_t addr, uint64_t
 /* Proves what can be proved; total_bytes: what the allocator says it holds. What is broken is noted
  * in the ledger. */
 void paged_oracle_check(paged_oracle *o, uint64_t total_bytes);
+
+/* The part of it that takes no longer the more blocks there are: the sums, from what was kept step
+ * by step. A block's pages are proved when it is handed out, when it is given back, and whenever
+ * the device is asked to unmap something, so that nothing goes unseen that this leaves out;
+ * paged_oracle_check proves that what was kept is right. */
+void paged_oracle_check_sums(paged_oracle *o, uint64_t total_bytes);
 
 /* A request was refused for want of memory: right only if what is active and frozen and its own
  * pages exceed limit_bytes. To be called after a check that followed the refusal. */

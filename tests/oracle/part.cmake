@@ -62,3 +62,9 @@ foreach(line ${setting_lines})
     string(REGEX REPLACE ".*\\.name = \"([a-z0-9_]+)\".*" "\\1" name "${line}")
     add_test(NAME paged_ops_${name} COMMAND paged_ops --setting ${name} --count 20000)
 endforeach()
+
+# A hundred million of them (make soak), and the way of checking that it uses (every time).
+add_test(NAME paged_soak COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/paged_soak
+    $<TARGET_FILE:paged_ops>)
+set_tests_properties(paged_soak PROPERTIES LABELS soak TIMEOUT 14400)
+add_test(NAME paged_ops_checked_in_part COMMAND paged_ops --count 20000 --check-every 1000 --seed 2)
