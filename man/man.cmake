@@ -18,3 +18,21 @@ if(SCDOC)
         install(FILES ${UNFRAG_MAN_PAGES} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
     endif()
 endif()
+
+# Section 3 is made from the public headers, where there is a Python to do it.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+if(Python3_FOUND)
+    set(UNFRAG_API_HEADERS)
+    foreach(name unfrag pool cuda device host sim stats status policy event)
+        list(APPEND UNFRAG_API_HEADERS ${PROJECT_SOURCE_DIR}/include/unfrag/${name}.h)
+    endforeach()
+    set(stamp ${PROJECT_BINARY_DIR}/man/man3.stamp)
+    add_custom_command(OUTPUT ${stamp}
+        COMMAND ${CMAKE_COMMAND} -E rm -rf ${PROJECT_BINARY_DIR}/man/man3
+        COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/header_man ${PROJECT_VERSION}
+            ${PROJECT_BINARY_DIR}/man/man3 ${UNFRAG_API_HEADERS}
+        COMMAND ${CMAKE_COMMAND} -E touch ${stamp}
+        DEPENDS ${UNFRAG_API_HEADERS} ${PROJECT_SOURCE_DIR}/scripts/header_man VERBATIM)
+    add_custom_target(unfrag_man3 ALL DEPENDS ${stamp})
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/man/man3 DESTINATION ${CMAKE_INSTALL_MANDIR})
+endif()
