@@ -197,8 +197,9 @@ static void write_moment(cli_json *json, const report_input *input, const uf_mom
     cli_json_object_end(json);
 }
 
-static void write_names(cli_json *json, const uf_history *history)
+static void write_names(cli_json *json, const report_input *input)
 {
+    const uf_history *history = &input->history;
     char text[64];
     cli_json_array_begin(json, "streams");
     for (uint32_t i = 0; i < history->stream_count; i++) {
@@ -208,8 +209,14 @@ static void write_names(cli_json *json, const uf_history *history)
     cli_json_array_end(json);
     cli_json_array_begin(json, "pools");
     for (uint32_t i = 0; i < history->pool_count; i++) {
-        snprintf(text, sizeof text, "(%" PRIu64 ", %" PRIu64 ")", history->pools[i][0],
-                 history->pools[i][1]);
+        /* Older recordings name no pools: those that had to be there have numbers of ours. */
+        bool is_named = input->program == NULL || input->program->pools[i].is_recorded;
+        if (is_named) {
+            snprintf(text, sizeof text, "(%" PRIu64 ", %" PRIu64 ")", history->pools[i][0],
+                     history->pools[i][1]);
+        } else {
+            snprintf(text, sizeof text, "%" PRIu32 ", inferred", i);
+        }
         cli_json_string(json, NULL, i == 0 ? "default" : text);
     }
     cli_json_array_end(json);
@@ -281,7 +288,7 @@ static void write_known(cli_json *json, const char *key, bool is_known, uint64_t
     }
 }
 
-static void write_settings(cli_json *json, const uf_settings *settings)
+void report_settings_write(cli_json *json, const uf_settings *settings)
 {
     static const char *const efforts[] = {"none", "peaks", "few", "limits", "search"};
     cli_json_object_begin(json, "settings");
@@ -341,10 +348,10 @@ static void write_input(cli_json *json, const report_input *input)
         write_moment(json, input, &input->moments.items[i]);
     }
     cli_json_array_end(json);
-    write_names(json, history);
+    write_names(json, input);
     write_stacks(json, input);
     write_sites(json, input);
-    write_settings(json, &input->settings);
+    report_settings_write(json, &input->settings);
     cli_json_object_end(json);
 }
 

@@ -17,6 +17,9 @@ typedef struct report_view {
 /* Everything that the page's scripts show besides the columns. */
 bool report_data_write(const report_view *view, FILE *stream);
 
+/* The settings as a member of an object. */
+void report_settings_write(cli_json *json, const uf_settings *settings);
+
 /* The difference as a member of an object; null for NULL. */
 void report_difference_write(cli_json *json, const uf_difference_report *difference);
 

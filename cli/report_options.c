@@ -107,6 +107,9 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
         if (options->input_count == 0) {
             argp_error(state, "which recording (FILE)?");
         }
+        if (options->is_json && options->output != NULL && strcmp(options->output, "-") == 0) {
+            argp_error(state, "--json and the page cannot both go to standard output");
+        }
         if (options->input_count == 2 && strcmp(options->inputs[0], "-") == 0 &&
             strcmp(options->inputs[1], "-") == 0) {
             argp_error(state, "standard input can be read once only");

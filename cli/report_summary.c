@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "replay/program.h"
 #include "report_data.h"
+#include "table.h"
 
 #define TEXT_WIDTH 88
 
@@ -33,14 +34,16 @@ static void print_difference(const report_view *view)
 {
     const uf_difference_report *difference = view->difference;
     char one[UF_SIZE_TEXT_CAPACITY], other[UF_SIZE_TEXT_CAPACITY];
+    char count[CLI_COUNT_TEXT_CAPACITY];
     if (difference == NULL) {
         return;
     }
     if (difference->is_same_program) {
-        printf("Both make the same %" PRIu64 " requests.\n", difference->equal_count);
+        printf("Both make the same %s requests.\n",
+               cli_count_format(count, difference->equal_count));
     } else {
-        printf("They make different requests, from request %" PRIu64 " on.\n",
-               difference->equal_count);
+        printf("They make different requests: the first %s are equal.\n",
+               cli_count_format(count, difference->equal_count));
     }
     static const char *const names[] = {"peak live", "peak reserved"};
     static const uf_level levels[] = {UF_LEVEL_LIVE, UF_LEVEL_RESERVED};
@@ -65,7 +68,10 @@ void report_summary_text(const report_view *view, const char *output, uint64_t p
             print_wrapped("- ", 2, summary->points[k]);
         }
         for (uint32_t k = 0; k < summary->advice_count && view->difference == NULL; k++) {
-            print_wrapped(k == 0 ? "\nWhat to do\n  1. " : "     ", 5, summary->advice[k]);
+            char lead[24];
+            snprintf(lead, sizeof lead, "%3" PRIu32 ". ", k + 1);
+            printf("%s", k == 0 ? "\nWhat to do\n" : "");
+            print_wrapped(lead, 5, summary->advice[k]);
         }
         printf("\n");
     }
@@ -104,6 +110,7 @@ static void write_recording(cli_json *json, const report_input *input)
         cli_json_string(json, NULL, summary->advice[i]);
     }
     cli_json_array_end(json);
+    report_settings_write(json, &input->settings);
     cli_json_object_end(json);
 }
 

@@ -235,6 +235,20 @@ static bool walk_alloc(uf_walker *walker, const uf_event *event, uint32_t at)
     return begin_span(walker, span);
 }
 
+static bool note_failure(uf_walker *walker, const uf_event *event, uint32_t at)
+{
+    uf_history *history = walker->history;
+    uf_failure failure = {
+        .event = at, .wanted_bytes = event->size_bytes, .device_free_bytes = event->addr};
+    memcpy(failure.levels, walker->levels, sizeof failure.levels);
+    if (!grow((void **)&history->failures, &history->failure_capacity, history->failure_count,
+              sizeof failure)) {
+        return false;
+    }
+    history->failures[history->failure_count++] = failure;
+    return true;
+}
+
 static bool walk_event(uf_walker *walker, const uf_event *event, uint32_t at)
 {
     switch ((uf_action)event->action) {
@@ -257,6 +271,8 @@ static bool walk_event(uf_walker *walker, const uf_event *event, uint32_t at)
     case UF_ACTION_SEGMENT_FREE:
     case UF_ACTION_SEGMENT_UNMAP:
         return let_go(walker, event->addr, event->size_bytes, at);
+    case UF_ACTION_OOM:
+        return note_failure(walker, event, at);
     default:
         return true;
     }
@@ -526,6 +542,7 @@ void uf__history_fini(uf_history *history)
     uf__timeline_fini(&history->timeline);
     free(history->spans);
     free(history->extents);
+    free(history->failures);
     free(history->streams);
     free(history->pools);
     memset(history, 0, sizeof *history);

@@ -51,6 +51,13 @@ typedef struct uf_peak {
     uint64_t levels[UF_LEVEL_COUNT]; /* all levels then */
 } uf_peak;
 
+/* A request that failed. */
+typedef struct uf_failure {
+    uint64_t event;
+    uint64_t wanted_bytes, device_free_bytes; /* as recorded */
+    uint64_t levels[UF_LEVEL_COUNT];
+} uf_failure;
+
 typedef struct uf_history {
     const uf_trace *trace;     /* borrowed */
     const uf_program *program; /* borrowed; NULL for a snapshot without history */
@@ -69,6 +76,8 @@ typedef struct uf_history {
     uf_peak peaks[UF_LEVEL_COUNT];
     uf_peak most_cached; /* reserved - active */
     uint64_t end_levels[UF_LEVEL_COUNT];
+    uf_failure *failures; /* all of them */
+    uint64_t failure_count, failure_capacity;
     uint64_t stray_count; /* events on memory that nothing explains */
 } uf_history;
 

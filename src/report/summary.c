@@ -17,6 +17,23 @@ typedef char size_text[UF_SIZE_TEXT_CAPACITY];
 
 #define SIZE(buffer, bytes) uf__size_format(buffer, sizeof(buffer), bytes)
 
+/* A count in groups of three digits. */
+typedef char count_text[32];
+
+static const char *grouped(count_text buffer, uint64_t count)
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRIu64, count), at = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) {
+            buffer[at++] = ' ';
+        }
+        buffer[at++] = digits[i];
+    }
+    buffer[at] = '\0';
+    return buffer;
+}
+
 static UF_PRINTF(2, 3) void point(uf_summary *summary, const char *format, ...)
 {
     if (summary->point_count < UF_SUMMARY_LINES) {
@@ -100,6 +117,55 @@ static void say_cached(const uf_moment *moment, const char *when, uf_summary *su
           when, cached, between, whole, rest);
 }
 
+/* Would it have fitted beside what was in use? Under a limit that is known that decides; without
+ * one it is what the driver had left and what was cached. */
+static bool had_room(const uf_failure *failure, uint64_t limit_bytes)
+{
+    uint64_t active = failure->levels[UF_LEVEL_ACTIVE];
+    uint64_t reserved = failure->levels[UF_LEVEL_RESERVED];
+    uint64_t cached = reserved > active ? reserved - active : 0;
+    return limit_bytes != 0 ? failure->wanted_bytes <= limit_bytes &&
+                                  active <= limit_bytes - failure->wanted_bytes
+                            : failure->device_free_bytes < failure->wanted_bytes &&
+                                  failure->wanted_bytes - failure->device_free_bytes <= cached;
+}
+
+/* How many failures fragmentation explains, and how many nothing but more memory would help. */
+static void say_kinds(const uf_summary_request *request, uf_summary *summary)
+{
+    const uf_history *history = request->history;
+    uint64_t with_room = 0, without_room = 0;
+    size_text limit;
+    count_text count;
+    for (uint64_t i = 0; i < history->failure_count; i++) {
+        const uf_failure *failure = &history->failures[i];
+        bool is_limit_unknown =
+            request->limit_bytes == 0 && failure->device_free_bytes >= failure->wanted_bytes;
+        with_room += had_room(failure, request->limit_bytes);
+        without_room += !had_room(failure, request->limit_bytes) && !is_limit_unknown;
+    }
+    bool is_one = history->failure_count == 1;
+    const char *under = request->limit_bytes != 0 ? " under the limit of " : "";
+    const char *amount = request->limit_bytes != 0 ? SIZE(limit, request->limit_bytes) : "";
+    if (with_room > 0 && is_one) {
+        point(summary,
+              "There was room enough in all%s%s, but not in one piece: that is fragmentation.",
+              under, amount);
+    } else if (with_room > 0) {
+        point(summary,
+              "For %s of the failures there was room enough in all%s%s, but not in one piece: that "
+              "is "
+              "fragmentation.",
+              grouped(count, with_room), under, amount);
+    }
+    if (without_room > 0) {
+        point(summary,
+              "%s asked for more than was left beside what was in use: no setting helps there, "
+              "only a program that holds less.",
+              is_one ? "It" : grouped(count, without_room));
+    }
+}
+
 static void say_failure(const uf_summary_request *request, uf_summary *summary)
 {
     const uf_moment *failure = uf__moments_failure(request->moments);
@@ -107,22 +173,40 @@ static void say_failure(const uf_summary_request *request, uf_summary *summary)
         return;
     }
     size_text wanted, active, cached, largest;
+    count_text event;
     uint64_t oom_count = request->marks->counts[UF_MARK_OOM];
     point(summary,
-          "%s at event %" PRIu64
-          ": %s were asked for while %s were in use and %s cached, in pieces "
+          "%s at event %s: %s were asked for while %s were in use and %s cached, in pieces "
           "of at most %s.",
-          oom_count > 1 ? "The last request failed" : "It failed", failure->event,
+          oom_count > 1 ? "The last request failed" : "It failed", grouped(event, failure->event),
           SIZE(wanted, failure->wanted_bytes), SIZE(active, failure->levels[UF_LEVEL_ACTIVE]),
           SIZE(cached, failure->state.cached_bytes),
           SIZE(largest, failure->state.largest_cached_bytes));
     const uf_explanation *explanation = failure->explanation;
     for (uint32_t i = 0; i < explanation->cause_count && i < 2; i++) {
-        point(summary, "%s %s: %s.", i == 0 ? "Cause:" : "Also",
-              uf__cause_id(explanation->causes[i]), explanation->reasons[i]);
+        char cause[40];
+        snprintf(cause, sizeof cause, "%s", uf__cause_id(explanation->causes[i]));
+        for (char *at = strchr(cause, '_'); at != NULL; at = strchr(at, '_')) {
+            *at = ' ';
+        }
+        point(summary, "%s %s: %s.", i == 0 ? "Its cause:" : "Also", cause,
+              explanation->reasons[i]);
     }
-    for (uint32_t i = 0; i < explanation->advice_count; i++) {
-        advise(summary, "%s", explanation->advice[i]);
+    say_kinds(request, summary);
+}
+
+/* What `explain` advises for the last failure. */
+static void advise_failure(const uf_summary_request *request, uf_summary *summary)
+{
+    const uf_moment *failure = uf__moments_failure(request->moments);
+    const uf_settings_row *best = uf__settings_best(request->settings);
+    for (uint32_t i = 0; failure != NULL && i < failure->explanation->advice_count; i++) {
+        const char *text = failure->explanation->advice[i];
+        bool is_said = summary->advice_count > 0 && best != NULL && best->conf[0] != '\0' &&
+                       strstr(text, best->conf) != NULL;
+        if (!is_said) {
+            advise(summary, "%s", text);
+        }
     }
 }
 
@@ -170,13 +254,14 @@ static void say_settings(const uf_summary_request *request, uf_summary *summary)
               today_text);
         return;
     }
-    point(summary, "With %s it %s %s, with today's settings %s.", shown(best), what, best_text,
-          today_text);
+    point(summary, "With %s it %s %s, with today's settings %s%s.", shown(best), what, best_text,
+          today_text,
+          request->marks->counts[UF_MARK_OOM] > 0 ? " (without the requests that failed)" : "");
     if (best->conf[0] == '\0') {
         advise(summary,
-               "Remove today's settings from PYTORCH_CUDA_ALLOC_CONF: %.0f %% less memory.", gain);
+               "Remove today's settings from PYTORCH_CUDA_ALLOC_CONF: %.1f %% less memory.", gain);
     } else {
-        advise(summary, "Set PYTORCH_CUDA_ALLOC_CONF=%s: %.0f %% less memory, proved by replay.",
+        advise(summary, "Set PYTORCH_CUDA_ALLOC_CONF=%s: %.1f %% less memory, proved by replay.",
                best->conf, gain);
     }
 }
@@ -217,7 +302,8 @@ void uf__summary_make(const uf_summary_request *request, uf_summary *summary)
                    is_peak ? "When most was reserved," : "In the snapshot", summary);
     }
     say_growth(history, summary);
-    say_settings(request, summary);
+    say_settings(request, summary); /* what was proved for this program comes first */
+    advise_failure(request, summary);
     say_limits(history, summary);
     if (summary->advice_count == 0 && history->program != NULL &&
         percent_of(summary->lost_bytes, live) < WORTH_PERCENT) {

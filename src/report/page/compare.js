@@ -24,9 +24,12 @@
     const x = bytes => LEFT + bytes / most * (WIDTH - LEFT - RIGHT), height = TOP + rows.length * ROW + 30;
     const node = svg("svg", { class: "bars", viewBox: "0 0 " + WIDTH + " " + height, role: "img",
       "aria-label": "Memory under each of the settings; the table below has the figures" });
-    const cards = CARDS.filter(g => { const at = g * 1073741824 - settings.allowance_bytes; return at > peakLive * .6 && at < most; });
-    for (const g of cards.length > 9 ? [] : cards) {
+    const cards = CARDS.filter(g => { const at = g * 1073741824 - settings.allowance_bytes; return at > peakLive * .98 && at < most; });
+    let before = -1000;
+    for (const g of cards) {
       const at = x(g * 1073741824 - settings.allowance_bytes);
+      if (at - before < 90) continue;
+      before = at;
       node.append(svg("line", { class: "card-line", x1: at, x2: at, y1: TOP - 6, y2: height - 24 }),
         svg("text", { class: "muted", x: at, y: TOP - 10, "text-anchor": "middle" }, g + " GiB card"));
     }

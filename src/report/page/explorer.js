@@ -17,9 +17,9 @@
     }
 
     build() {
-      const section = Report.section("map", "Memory map", this.hasTime
-        ? "Every block where it lay and as long as it lived. Pale yellow is reserved and in no block: memory that is lost to everything that does not fit into it."
-        : "Every block where it lay. Pale yellow is reserved and in no block: memory that is lost to everything that does not fit into it.");
+      const cached = el("span", { class: "swatch cached" });
+      const section = Report.section("map", "Memory map", [this.hasTime ? "Every block where it lay and as long as it lived." : "Every block where it lay.",
+        cached, "is reserved and in no block: memory that is lost to everything that does not fit into it."]);
       this.timeHolder = el("div", { class: "map", id: "map-time", tabindex: "0", role: "img", "aria-label":
         "Memory map: addresses upwards, time to the right. Arrow keys move, plus and minus zoom, 0 shows all. The blocks are listed in the table below." });
       this.momentHolder = el("div", { class: "map scroll", id: "map-moment-view", tabindex: "0", role: "img", hidden: true, "aria-label":
@@ -167,8 +167,8 @@
         this.recording.streams[spans.stream[i]], spans.stack[i] > 0 ? this.paint.frameName(spans.stack[i] - 1) : "-"]);
       this.tableBody.replaceChildren(Report.table("The " + rows.length + " largest of " + Report.plural(list.length, "block") +
         (this.mode === "moment" ? " at this moment" : " in this range") + (hits ? " that were found" : ""),
-        [{ name: "address" }, { name: "size", isNumber: true }, { name: "from event", isNumber: true }, { name: "to event", isNumber: true },
-          { name: "stream" }, { name: "allocated by" }], rows));
+        [{ name: "address", isShort: true }, { name: "size", isNumber: true }, { name: "from event", isNumber: true }, { name: "to event", isNumber: true },
+          { name: "stream", isShort: true }, { name: "allocated by" }], rows));
     }
 
     how() {
@@ -176,8 +176,8 @@
       return Report.how(
         el("p", {}, "Upwards stand addresses; those that were never held are left out, so the height is what was held at any time. ",
           "To the right runs time. A block is as tall as it is large and as long as it lived."),
-        el("p", {}, "Fragmentation is yellow between blocks: a long thin block in an otherwise yellow segment pins it, because PyTorch can give back whole segments only. ",
-          "Many thin yellow stripes can add up to gigabytes that cannot serve one large request. Yellow in whole segments is only cached: it is given back when it is needed."),
+        el("p", {}, "Fragmentation is cached memory between blocks: a long thin block in an otherwise empty segment pins it, because PyTorch can give back whole segments only. ",
+          "Many thin stripes can add up to gigabytes that cannot serve one large request. Whole segments without a block are only cached: they are given back when memory is short."),
         el("p", {}, "Find takes sizes (>100MiB, <1KiB, 64MiB), addresses (0x7f...), stream NAME, pool NAME, and parts of a file or function name where stacks were recorded; Enter goes from one to the next, largest first."),
         skipped > 0 ? el("p", {}, Report.plural(skipped, "block") + " that hardly show are left out of the map, none larger than " + Report.bytes(this.recording.skipped_bytes_most) +
           " and none that lived longer than " + Report.plural(this.recording.skipped_events_most, "event") + ". The timeline and all figures count them.") : null);

@@ -4,15 +4,26 @@
 (function () {
   const el = Report.el;
 
+  function aboutOf(recording) {
+    const parts = [recording.name + ": device " + recording.device + ", "];
+    if (!recording.has_history) return parts[0] + "a snapshot without history.";
+    parts.push(Report.plural(recording.events, "event") + ", " + Report.plural(recording.blocks, "block") + "; settings when recorded: " +
+      (recording.conf || "PyTorch's defaults") + "; limit when recorded: " + (recording.limit_bytes ? Report.bytes(recording.limit_bytes) : "not known") + ".");
+    return parts.join("");
+  }
+
   function footer(report) {
-    const recording = report.recordings[0], parts = ["Made by unfrag " + report.version + " from " + report.recordings.map(r => r.name).join(" and ") + ", device " + recording.device + "."];
-    if (recording.has_history) {
-      parts.push(Report.plural(recording.events, "event") + ", " + Report.plural(recording.blocks, "block") + ".");
-      parts.push("Settings when recorded: " + (recording.conf || "PyTorch's defaults") + ".");
-      parts.push(recording.limit_bytes ? "Limit when recorded: " + Report.bytes(recording.limit_bytes) + "." : "Limit when recorded: not known.");
-    }
-    parts.push("The page is complete in itself: it loads nothing and sends nothing. Sizes are binary: 1 GiB is 1024 MiB.");
-    document.getElementById("footer").append(el("p", {}, parts.join(" ")));
+    document.getElementById("footer").append(...report.recordings.map(r => el("p", {}, aboutOf(r))),
+      el("p", {}, "Made by unfrag " + report.version + ". The page is complete in itself: it loads nothing and sends nothing. Sizes are binary: 1 GiB is 1024 MiB."));
+  }
+
+  /* The title of two is both names, unless one was given. */
+  function showTitle(report) {
+    const short = name => name.replace(/^.*[\\/]/, ""), names = report.recordings.map(r => short(r.name));
+    const isGiven = report.title !== report.recordings[0].name;
+    const text = isGiven || names.length === 1 ? short(report.title) : names.join(" and ");
+    document.getElementById("title").textContent = text;
+    document.getElementById("title").title = report.title;
   }
 
   function axisButtons(view) {
@@ -30,8 +41,7 @@
   async function start() {
     Report.startTheme();
     const report = JSON.parse(document.getElementById("data").textContent);
-    document.getElementById("title").textContent = report.title;
-    document.getElementById("title").title = report.title;
+    showTitle(report);
     const datas = await Promise.all(report.recordings.map((r, k) => Report.unpack("columns-" + k)));
     document.getElementById("loading").remove();
     /* Of two recordings the second is the one in question; the first is what it is compared with. */
@@ -42,7 +52,7 @@
       for (const level of ["live", "reserved"]) other.pyramids[level] = Report.pyramid(other.least[level], other.most[level]);
     }
     if (report.difference) Report.addDifference(report, datas);
-    Report.addSummary(recording);
+    Report.addSummary(recording, last > 0);
     if (recording.has_history) Report.addTimeline(recording, data, view);
     Report.addMap(recording, data, view);
     Report.addPinned(recording, data, view);

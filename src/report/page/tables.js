@@ -42,9 +42,9 @@
     return el("div", { class: "tiles" }, list);
   }
 
-  Report.addSummary = function (recording) {
+  Report.addSummary = function (recording, isOfTwo) {
     const summary = recording.summary;
-    const section = Report.section("summary", "Summary", null, el("p", { class: "headline" }, summary.headline), tiles(recording));
+    const section = Report.section("summary", "Summary", isOfTwo ? "This and all that follows is of the second, " + recording.name + "." : null, el("p", { class: "headline" }, summary.headline), tiles(recording));
     const columns = el("div", { class: "columns" });
     if (summary.points.length > 0) columns.append(el("div", {}, el("h3", {}, "What happened"), el("ul", {}, summary.points.map(p => el("li", {}, p)))));
     const best = recording.settings.rows.find(r => r.is_best && !r.is_today && !r.is_unfrag && r.conf !== "");
@@ -93,10 +93,10 @@
     if (moment.pinned.length === 0) return el("p", { class: "lead" }, "No segment is pinned: what is cached can be given back whole.");
     const rows = moment.pinned.map(p => [el("span", { class: "mono" }, p.addr), strip(data, moment, p), Report.bytes(p.total_bytes), Report.bytes(p.cached_bytes),
       Report.bytes(p.largest_cached_bytes), Report.count(p.live_count), Report.bytes(p.holder.bytes),
-      p.holder.is_start ? "the start" : view.name(p.holder.from), p.holder.frame || (recording.has_stacks ? "-" : "no stacks recorded")]);
+      p.holder.is_start ? "the start" : el("span", { class: "whole", title: view.name(p.holder.from) }, "event " + Report.count(p.holder.from)), p.holder.frame || (recording.has_stacks ? "-" : "no stacks recorded")]);
     return Report.table("The " + moment.pinned.length + " segments with most cached, of " + Report.count(moment.pinned_count) + " that live blocks pin",
-      [{ name: "segment" }, { name: "its blocks" }, { name: "size", isNumber: true }, { name: "cached", isNumber: true }, { name: "largest piece", isNumber: true },
-        { name: "live blocks", isNumber: true }, { name: "largest of them", isNumber: true }, { name: "there since" }, { name: "allocated by" }], rows);
+      [{ name: "segment", isShort: true }, { name: "its blocks", isShort: true }, { name: "size", isNumber: true }, { name: "cached", isNumber: true }, { name: "largest piece", isNumber: true },
+        { name: "live blocks", isNumber: true }, { name: "largest of them", isNumber: true }, { name: "there since", isShort: true }, { name: "allocated by" }], rows);
   }
 
   function momentPanel(recording, data, view, moment) {
@@ -153,9 +153,9 @@
         el("ol", {}, stacks[site.stack].split(",").map(id => el("li", {}, recording.frames[Number(id)])))),
       Report.bytes(site.peak_bytes), Report.count(site.peak_count), Report.bytes(site.alloc_bytes), Report.count(site.alloc_count), Report.bytes(site.largest_bytes)]);
     Report.section("sites", "Who allocates", "Call stacks by what they held when most was live. Open one to see all of it.",
-      Report.table("The first " + rows.length + " of " + Report.plural(recording.site_count, "call stack"),
+      Report.longTable("The first " + rows.length + " of " + Report.plural(recording.site_count, "call stack"),
         [{ name: "innermost frame of the program" }, { name: "at the peak", isNumber: true }, { name: "blocks then", isNumber: true },
-          { name: "in all", isNumber: true }, { name: "allocations", isNumber: true }, { name: "largest", isNumber: true }], rows),
+          { name: "in all", isNumber: true }, { name: "allocations", isNumber: true }, { name: "largest", isNumber: true }], rows, 20),
       Report.how(el("p", {}, "At the peak counts what was live when the program held most: that is what decides which card it needs. ",
         "In all adds up every allocation of the recording: much here and little at the peak is traffic, which costs time and can fragment, but does not need a larger card.")));
   };

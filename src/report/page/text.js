@@ -74,7 +74,7 @@ var Report = {};
     }
   }
 
-  /* A table: columns are {name, isNumber}; rows are arrays of texts or nodes. */
+  /* A table: columns are {name, isNumber, isShort}; rows are arrays of texts or nodes. */
   Report.table = function (caption, columns, rows, rowClass) {
     const el = Report.el;
     return el("div", { class: "wide" }, el("table", {},
@@ -83,7 +83,7 @@ var Report = {};
         el("th", { scope: "col", class: c.isNumber ? "number" : null }, c.name)))),
       el("tbody", {}, rows.map((row, r) =>
         el("tr", { class: rowClass ? rowClass(r) : null }, row.map((cell, i) => el(i === 0 ? "th" : "td",
-          { scope: i === 0 ? "row" : null, class: columns[i].isNumber ? "number" : "text" }, cell)))))));
+          { scope: i === 0 ? "row" : null, class: columns[i].isNumber ? "number" : columns[i].isShort ? "short" : "text" }, cell)))))));
   };
 
   Report.how = function (...children) {
@@ -100,6 +100,15 @@ var Report = {};
     document.getElementById("main").append(node);
     document.getElementById("nav").append(el("a", { href: "#" + id }, heading));
     return node;
+  };
+
+  /* Rows beyond the first few are shown on demand. */
+  Report.longTable = function (caption, columns, rows, first) {
+    if (rows.length <= first) return Report.table(caption, columns, rows);
+    const holder = Report.el("div", {}, Report.table(caption, columns, rows.slice(0, first)));
+    holder.append(Report.el("button", { type: "button", onclick: () =>
+      holder.replaceChildren(Report.table(caption, columns, rows)) }, "Show all " + rows.length));
+    return holder;
   };
 
   /* Shows a tip near a place on the screen; nodes are its content, none hides it. */

@@ -95,7 +95,7 @@
       const colour = Report.colour, view = this.view, self = this;
       const lines = SERIES.flatMap(s => [
         { label: s.name, show: this.shown[s.key], stroke: colour(s.key), width: s.key === "live" || s.key === "reserved" ? 1.5 : 1,
-          fill: s.key === "reserved" ? colour("reserved-fill") + "66" : s.key === "live" ? colour("live") + "59" : null, points: { show: false } },
+          fill: s.key === "reserved" ? colour("reserved-fill") : s.key === "live" ? colour("live-fill") : null, points: { show: false } },
         { label: s.name + ", least", show: this.shown[s.key], stroke: "transparent", width: 0, points: { show: false } }]);
       this.plot = new uPlot({
         width: Math.max(280, this.holder.clientWidth), height: this.height(), padding: [16, 12, 0, 0],
@@ -170,6 +170,7 @@
       context.rect(box.left, box.top - 14 * ratio, box.width, box.height + 14 * ratio);
       context.clip();
       this.drawLimit(u, context, box, ratio);
+      const drawn = [-100, -100, -100]; /* where the last sign of each kind stands: none on another */
       for (const mark of this.marks) {
         if (!this.isMarked[mark.kind]) continue;
         const x = u.valToPos(this.view.place(mark.event), "x", true);
@@ -178,6 +179,8 @@
         context.globalAlpha = mark.kind === 0 ? .45 : .22;
         context.fillRect(x - ratio / 2, box.top, ratio, box.height);
         context.globalAlpha = 1;
+        if (x - drawn[mark.kind] < 9 * ratio) continue;
+        drawn[mark.kind] = x;
         drawMark(context, mark.kind, x, box.top - 6 * ratio, 4 * ratio);
       }
       const x = u.valToPos(this.view.place(this.view.moment), "x", true);
@@ -197,7 +200,8 @@
       context.setLineDash([]);
       context.font = 12 * ratio + "px system-ui, sans-serif";
       context.textAlign = "right";
-      context.fillText("limit " + Report.bytes(limit), box.left + box.width - 6 * ratio, y - 5 * ratio);
+      context.textBaseline = "bottom";
+      context.fillText("limit " + Report.bytes(limit), box.left + box.width - 6 * ratio, y - 3 * ratio);
     }
 
     read(u) {
