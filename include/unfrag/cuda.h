@@ -12,8 +12,8 @@
  *                                         .policy = info.policy, .conf = info.conf};
  *
  * Streams are named by their handles (CUstream, cudaStream_t) as integers. 0 is the legacy default
- * stream. A stream's handle must stay valid until the memory that was used on it is free and
- * uf_empty_cache or uf_allocator_destroy has returned. 2 (the per-thread default stream) names
+ * stream. A stream must not be destroyed before the allocator that was told of it. 2 (the
+ * per-thread default stream) names
  * another stream in each thread: use it only where one thread makes every call. */
 #ifndef UNFRAG_CUDA_H
 #define UNFRAG_CUDA_H

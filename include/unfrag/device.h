@@ -38,7 +38,9 @@ typedef struct uf_device {
     /* Waits for a stream's work before its pages are unmapped (expandable). */
     uf_status (*stream_wait)(void *context, uint64_t stream);
     /* Marks a point in a stream; a queried event that is done stays done. event_wait and
-     * event_query consume the event once they report it as done. */
+     * event_query consume the event once they report it as done. UF_ERROR_BUSY from event_record
+     * and stream_wait: the stream is being captured, nothing was done; the allocator asks again
+     * later. */
     uf_status (*event_record)(void *context, uint64_t stream, uint64_t *event);
     uf_status (*event_query)(void *context, uint64_t event, bool *is_done);
     uf_status (*event_wait)(void *context, uint64_t event);
@@ -56,6 +58,9 @@ typedef struct uf_device {
                               uint64_t handle_count);
     uf_status (*range_unmap)(void *context, uint64_t addr, uint64_t size_bytes,
                              uint64_t handle_count);
+    uint64_t granularity_bytes; /* (paged) of sizes and addresses of handles; 0 = not known */
+    /* (optional) One line on the newest failure of a driver call, for an allocator's texts. */
+    void (*failure_text)(void *context, char *text, size_t capacity);
 } uf_device;
 
 #ifdef __cplusplus

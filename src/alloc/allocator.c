@@ -21,7 +21,11 @@ static const uint64_t PAGE_BYTES_LEAST = UINT64_C(4) << 10, PAGE_BYTES_MOST = UI
 
 static uint64_t small_page_bytes(const uf_allocator_options *options)
 {
-    return options->page_bytes != 0 ? options->page_bytes : UINT64_C(2) << 20;
+    uint64_t least_bytes = UINT64_C(2) << 20;
+    if (options->device->granularity_bytes > least_bytes) {
+        least_bytes = options->device->granularity_bytes;
+    }
+    return options->page_bytes != 0 ? options->page_bytes : least_bytes;
 }
 
 static uint64_t large_page_bytes(const uf_allocator_options *options)
@@ -84,6 +88,12 @@ static uf_status check_paging(const uf_allocator_options *options, uf_error *err
                              " bytes were given; small ones are "
                              "a power of two from 4 KiB, large ones a multiple of it up to 64 GiB",
                              page_bytes, large_bytes);
+    }
+    if (device->granularity_bytes != 0 && page_bytes % device->granularity_bytes != 0) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "pages of %" PRIu64 " bytes were given; on this device they are "
+                             "multiples of %" PRIu64,
+                             page_bytes, device->granularity_bytes);
     }
     return UF_OK;
 }
@@ -204,7 +214,7 @@ uf_status uf_allocator_create(const uf_allocator_options *given, uf_allocator **
     if (status != UF_OK) {
         free(kept);
         free(made);
-        return uf__explain(error, status, "making an allocator");
+        return uf__explain_device(options.device, error, status, "making an allocator");
     }
     *allocator = made;
     return UF_OK;
@@ -310,7 +320,7 @@ static uf_status explain_alloc_locked(const uf_allocator *allocator, uf_status s
     size_text requested;
     char what[80];
     snprintf(what, sizeof what, "allocating %s", size(&requested, bytes));
-    return uf__explain(error, status, what);
+    return uf__explain_device(core->device, error, status, what);
 }
 
 static uf_status find_stream_locked(uf_allocator *allocator, uint64_t handle, uint32_t *stream)
@@ -398,7 +408,7 @@ uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error)
     } else if (addr != 0) {
         status = uf__core_free(&allocator->core, block);
         if (status != UF_OK) {
-            (void)uf__explain(error, status, "giving memory back");
+            (void)uf__explain_device(allocator->core.device, error, status, "giving memory back");
         }
     }
     uf__allocator_leave(allocator);
@@ -431,7 +441,8 @@ uf_status uf_empty_cache(uf_allocator *allocator, uf_error *error)
 {
     uf_status status = uf__allocator_enter(allocator, error);
     if (status == UF_OK) {
-        status = uf__explain(error, uf__core_empty_cache(&allocator->core), "emptying the cache");
+        status = uf__core_empty_cache(&allocator->core);
+        status = uf__explain_device(allocator->core.device, error, status, "emptying the cache");
         uf__allocator_leave(allocator);
     }
     return status;

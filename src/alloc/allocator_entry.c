@@ -52,6 +52,18 @@ uf_status uf__explain(uf_error *error, uf_status status, const char *what)
     }
 }
 
+uf_status uf__explain_device(const uf_device *device, uf_error *error, uf_status status,
+                             const char *what)
+{
+    char text[400] = "";
+    if ((status == UF_ERROR_DEVICE || status == UF_ERROR_DEVICE_MEMORY) &&
+        device->failure_text != NULL) {
+        device->failure_text(device->context, text, sizeof text);
+    }
+    return text[0] != '\0' ? uf__error_set(error, status, "%s: %s", what, text)
+                           : uf__explain(error, status, what);
+}
+
 bool uf__take_struct(void *own, size_t own_bytes, const void *given)
 {
     size_t given_bytes;

@@ -49,6 +49,9 @@ void uf__allocator_leave(uf_allocator *allocator);
 
 /* Fill *error for a status of which no more is known, and return it; `what` was being done. */
 uf_status uf__explain(uf_error *error, uf_status status, const char *what);
+/* The same with what the device's driver said. */
+uf_status uf__explain_device(const uf_device *device, uf_error *error, uf_status status,
+                             const char *what);
 uf_status uf__explain_host_memory(uf_error *error, const char *what);
 
 /* Copies a struct of the caller's, which may be shorter or longer than ours: what is missing is 0.

@@ -71,6 +71,8 @@ typedef struct uf_region {
     uint32_t shelf;  /* 0 and page_bytes 0 = the slot is vacant */
     uint32_t *pages; /* under paging: the page at each granule (paging.h) */
     uint32_t page_capacity;
+    uint64_t before_bytes, behind_bytes; /* reserved around it, so that it begins at a page */
+    bool is_stuck; /* at the end of the core: something in it could not be unmapped */
 } uf_region;
 
 typedef struct uf_use {

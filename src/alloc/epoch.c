@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "alloc/give_back.h"
 #include "alloc/paging.h"
 
 static void drop_oldest(uf_epochs *epochs)
@@ -25,7 +26,7 @@ static uf_status close_one(uf_core *core, uint32_t stream)
     uf_status status =
         core->device->event_record(core->device->context, core->streams[stream], &event);
     if (status != UF_OK) {
-        return uf__core_device_failed(core, status);
+        return status == UF_ERROR_BUSY ? status : uf__core_device_failed(core, status);
     }
     epochs->open[epochs->open_count++] = (uf_epoch){event, sequence};
     return UF_OK;
@@ -48,6 +49,7 @@ uf_status uf__epoch_close(uf_core *core)
     for (uint32_t i = 0; i < core->paging->stream_count && status == UF_OK; i++) {
         if (has_freed_since(core, i)) {
             status = close_one(core, i);
+            status = status == UF_ERROR_BUSY ? UF_OK : status; /* a capture: later */
         }
     }
     return status;
@@ -113,8 +115,7 @@ void uf__epoch_end(uf_core *core)
             (void)!device->event_wait(device->context, epochs->open[j].event);
         }
         epochs->open_count = 0;
-        if (device->stream_wait != NULL) {
-            (void)!device->stream_wait(device->context, core->streams[i]);
-        }
+        epochs->is_lost =
+            device->stream_wait != NULL && !uf__stream_wait_last(device, core->streams[i]);
     }
 }

@@ -21,6 +21,7 @@ typedef struct uf_epochs {
     uint64_t done_sequence;
     uf_epoch open[UF_EPOCHS_OPEN]; /* ended, not known to be done; oldest first */
     uint32_t open_count;
+    bool is_lost; /* at the end of the core: it could not be waited for */
 } uf_epochs;
 
 /* Ends an epoch on every stream that has freed since its last one. */
@@ -36,7 +37,7 @@ bool uf__epoch_is_done(const uf_core *core, uint32_t stream, uint64_t sequence);
  * allocation is redirected. */
 uf_status uf__epoch_wait(uf_core *core, uint32_t stream, uint64_t sequence) UF_MUST_USE;
 
-/* Waits for everything on every stream and forgets all epochs; failures are ignored. */
+/* Waits for everything on every stream and forgets all epochs; is_lost says where that failed. */
 void uf__epoch_end(uf_core *core);
 
 #endif

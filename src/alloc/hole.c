@@ -7,8 +7,10 @@ void uf__hole_renew(const uf_core *core, uf_block *hole)
 {
     uint64_t granule = core->paging->bytes_of[UF_PAGE_SMALL], end = uf__block_end(hole);
     uint64_t at = uf__granule_floor(core, hole->addr);
-    while (at < end && uf__page_at(core, hole->region, at) != UF_NO_PAGE) {
+    uint32_t page = uf__page_at(core, hole->region, at);
+    while (at < end && page != UF_NO_PAGE && !core->paging->pages[page].is_closed) {
         at += granule;
+        page = uf__page_at(core, hole->region, at);
     }
     hole->requested_bytes = at < hole->addr ? hole->addr : at > end ? end : at;
 }

@@ -83,8 +83,11 @@ static uf_status back(uf_core *core, uint32_t index, uint64_t addr, uint64_t end
     uint32_t region = block->region, stream = core->shelves[block->shelf]->stream;
     uf_stretch inner = uf__pages_inner(core, region, addr, end);
     uint64_t to = uf__granule_ceil(core, end), count[UF_PAGE_SIZE_COUNT] = {0, 0};
-    uf_stretch gap;
-    uf_status status = UF_OK;
+    uf_stretch gap, whole = {region, uf__granule_floor(core, addr), to};
+    uf_status status = uf__pages_open(core, &whole);
+    if (status != UF_OK) {
+        return status;
+    }
     for (uint64_t at = uf__granule_floor(core, addr); next_gap(core, region, &at, to, &gap);) {
         uf__pages_count(core, &gap, &inner, count);
     }

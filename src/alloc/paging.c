@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/give_back.h"
 #include "alloc/shadow.h"
 
 /* Loose pages count as reserved by this class. */
@@ -22,27 +23,45 @@ uf_status uf__paging_init(uf_core *core, uint64_t granule_bytes, uint64_t large_
     return UF_OK;
 }
 
+static uf_region *region_of(uf_core *core, uint64_t addr)
+{
+    uint32_t i = 1;
+    while (addr < core->regions[i].addr ||
+           addr - core->regions[i].addr >= core->regions[i].size_bytes) {
+        i++; /* every mapped page lies in one */
+    }
+    return &core->regions[i];
+}
+
+/* What a stream that could not be waited for may still use stays mapped. */
+static void unmap_last(uf_core *core, uint64_t addr, uint64_t bytes, uint64_t handle_count)
+{
+    uf_region *region = region_of(core, addr);
+    bool is_lost = core->paging->epochs[core->shelves[region->shelf]->stream].is_lost;
+    if (is_lost || !uf__mapping_give_back(core->device, addr, bytes, handle_count)) {
+        region->is_stuck = true;
+    }
+}
+
 void uf__paging_fini(uf_core *core)
 {
     if (core->paging == NULL) {
         return;
     }
-    const uf_device *device = core->device;
     uf__epoch_end(core);
     for (uint32_t i = 0; i < core->paging->shadow_count; i++) {
         const uf_shadow *shadow = &core->paging->shadows[i];
         const uf_block *block = &core->blocks.items[shadow->block];
-        (void)!device->range_unmap(device->context, block->addr, block->size_bytes,
-                                   shadow->page_count);
+        unmap_last(core, block->addr, block->size_bytes, shadow->page_count);
     }
     for (uint32_t i = 1; i < core->paging->page_count; i++) {
         const uf_page *page = &core->paging->pages[i];
         uint64_t bytes = core->paging->bytes_of[page->size];
         if (page->is_there && !page->is_loose) {
-            (void)!device->range_unmap(device->context, page->addr, bytes, 1);
+            unmap_last(core, page->addr, bytes, 1);
         }
         if (page->is_there) {
-            (void)!device->handle_release(device->context, page->handle, bytes);
+            (void)uf__handle_give_back(core->device, page->handle, bytes);
         }
     }
     for (uint32_t i = 0; i < core->paging->shadow_count; i++) {
@@ -201,7 +220,7 @@ uf_stretch uf__pages_inner(const uf_core *core, uint32_t region, uint64_t addr, 
     /* A captured graph may write to any address of a private pool that ever had a page, so none
      * may lose it for a moment: no page there may be one that an edge could cut. */
     const uf_shelf *shelf = core->shelves[core->regions[region].shelf];
-    bool is_worth_it = shelf->pool == UF_DEFAULT_POOL &&
+    bool is_worth_it = shelf->pool == UF_DEFAULT_POOL && shelf->pool_class == UF_CLASS_LARGE &&
                        end - addr >= LARGE_PAGES_AT_LEAST * core->paging->bytes_of[UF_PAGE_LARGE];
     return (uf_stretch){region, uf__granule_ceil(core, addr),
                         is_worth_it ? uf__granule_floor(core, end) : uf__granule_ceil(core, addr)};
@@ -217,6 +236,41 @@ void uf__pages_count(const uf_core *core, const uf_stretch *stretch, const uf_st
     count[UF_PAGE_LARGE] += large;
     count[UF_PAGE_SMALL] +=
         (stretch->to - stretch->from - large * bytes_of[UF_PAGE_LARGE]) / bytes_of[UF_PAGE_SMALL];
+}
+
+static void close(uf_core *core, const uf_stretch *stretch)
+{
+    for (uint64_t addr = stretch->from; addr < stretch->to;) {
+        uint32_t page = uf__page_at(core, stretch->region, addr);
+        core->paging->closed_count += !core->paging->pages[page].is_closed;
+        core->paging->pages[page].is_closed = true;
+        addr += uf__page_bytes(core, page);
+    }
+}
+
+static void open_page(uf_paging *paging, uint32_t page)
+{
+    paging->closed_count -= paging->pages[page].is_closed;
+    paging->pages[page].is_closed = false;
+}
+
+uf_status uf__pages_open(uf_core *core, const uf_stretch *stretch)
+{
+    uint64_t granule = core->paging->bytes_of[UF_PAGE_SMALL];
+    for (uint64_t at = stretch->from; core->paging->closed_count != 0 && at < stretch->to;
+         at += granule) {
+        uint32_t page = uf__page_at(core, stretch->region, at);
+        if (page == UF_NO_PAGE || !core->paging->pages[page].is_closed) {
+            continue;
+        }
+        uf_status status = core->device->range_access(
+            core->device->context, core->paging->pages[page].addr, uf__page_bytes(core, page), 1);
+        if (status != UF_OK) {
+            return uf__core_device_failed(core, status);
+        }
+        open_page(core->paging, page);
+    }
+    return UF_OK;
 }
 
 uf_status uf__pages_map(uf_core *core, const uf_stretch *stretch, const uf_stretch *inner)
@@ -256,7 +310,9 @@ uf_status uf__pages_map(uf_core *core, const uf_stretch *stretch, const uf_stret
     if (addr > from) {
         uf_stretch mapped = {stretch->region, from, addr};
         account(core, &mapped, true); /* what cannot be unmapped stays, as a part of the hole */
-        (void)!uf__pages_unmap(core, &mapped);
+        if (uf__pages_unmap(core, &mapped) != UF_OK) {
+            close(core, &mapped);
+        }
     }
     return uf__core_device_failed(core, status);
 }
@@ -287,6 +343,7 @@ void uf__pages_lift(uf_core *core, const uf_stretch *stretch)
         uint32_t page = uf__page_at(core, stretch->region, addr);
         uint64_t bytes = uf__page_bytes(core, page);
         note(region, addr, bytes, UF_NO_PAGE);
+        open_page(core->paging, page);
         loosen(core->paging, page);
         addr += bytes;
     }

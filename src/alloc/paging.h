@@ -35,6 +35,7 @@ typedef struct uf_page {
     uint8_t size;         /* a uf_page_size */
     uint8_t shadow_count; /* old mappings of it that are still there (shadow.h) */
     bool is_there, is_loose;
+    bool is_closed; /* mapped without access: neither that nor unmapping it succeeded */
 } uf_page;
 
 typedef struct uf_paging {
@@ -43,6 +44,7 @@ typedef struct uf_paging {
     uint32_t page_count, page_capacity, page_vacant;
     uint32_t loose[UF_PAGE_SIZE_COUNT], loose_count[UF_PAGE_SIZE_COUNT];
     uint64_t loose_bytes;
+    uint64_t closed_count;      /* pages with is_closed */
     uint64_t free_sequence;     /* frees so far: the age of holes */
     uint64_t peak_frozen_bytes; /* most at once */
     uint64_t moved_count;       /* pages taken from holes for others, so far */
@@ -122,6 +124,9 @@ void uf__pages_count(const uf_core *core, const uf_stretch *stretch, const uf_st
  * pages. */
 uf_status uf__pages_map(uf_core *core, const uf_stretch *stretch,
                         const uf_stretch *inner) UF_MUST_USE;
+
+/* Sees to it that no page in a stretch is closed. */
+uf_status uf__pages_open(uf_core *core, const uf_stretch *stretch) UF_MUST_USE;
 
 /* Makes the pages of a stretch loose without asking the driver: their mapping stays (shadow.h). */
 void uf__pages_lift(uf_core *core, const uf_stretch *stretch);

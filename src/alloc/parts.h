@@ -120,6 +120,11 @@ void uf__pool_forget(uf_core *core, uint32_t pool);
 bool uf__list_reserve(void **items, uint32_t *capacity, size_t item_bytes, uint32_t needed);
 bool uf__index_insert(uf_index_list *list, uint32_t position, uint32_t value);
 
+static inline uint64_t uf__region_reserved_bytes(const uf_region *region)
+{
+    return region->before_bytes + region->size_bytes + region->behind_bytes;
+}
+
 /* The driver failed for another reason than memory: remember the first, report it. */
 static inline uf_status uf__core_device_failed(uf_core *core, uf_status status)
 {

@@ -118,6 +118,9 @@ static uf_status record_event(uf_core *core, uf_use *use)
     }
     uf_status status =
         core->device->event_record(core->device->context, core->streams[use->stream], &use->event);
+    if (status == UF_ERROR_BUSY) {
+        return UF_OK; /* the stream is being captured: the block waits until it can be marked */
+    }
     if (status != UF_OK) {
         return uf__core_device_failed(core, status);
     }
@@ -196,6 +199,10 @@ static uf_status settle(uf_core *core, uf_uses *uses, bool is_waiting, bool *is_
         uf_status status = record_event(core, use);
         if (status != UF_OK) {
             return status;
+        }
+        if (!use->has_event) {
+            *is_done = false;
+            continue;
         }
         bool is_event_done = true;
         status = is_waiting ? device->event_wait(device->context, use->event)

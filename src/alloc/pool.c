@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Pools, their shelves, streams, and redirections of allocations to private pools (spec 7). */
+#include "alloc/give_back.h"
 #include "alloc/paging.h"
 #include "alloc/parts.h"
 
@@ -217,7 +218,7 @@ uint32_t uf__core_redirect_pool(const uf_core *core)
                                         : core->redirections[core->redirection_count - 1];
 }
 
-/* Gives every segment and page back; failures are ignored, there is nobody left to tell. */
+/* Gives every segment and page back; there is nobody left to tell of failures. */
 static void give_all_back(uf_core *core, bool is_paged)
 {
     const uf_device *device = core->device;
@@ -228,16 +229,16 @@ static void give_all_back(uf_core *core, bool is_paged)
         }
         uint64_t run_addr = block->addr, run_bytes = 0;
         const uf_region *region = block->region != 0 ? &core->regions[block->region] : NULL;
+        bool is_stuck = region != NULL && region->is_stuck;
         for (uint32_t at = i;; at = core->blocks.items[at].next) {
             const uf_block *piece = &core->blocks.items[at];
             bool is_end = at == UF_NO_BLOCK || !piece->is_mapped;
             if (is_end && run_bytes != 0 && region != NULL && is_paged) {
                 /* paging has given its pages back */
             } else if (is_end && run_bytes != 0 && region != NULL) {
-                (void)!device->pages_unmap(device->context, run_addr, run_bytes,
-                                           region->page_bytes);
+                is_stuck |= !uf__pages_give_back(device, run_addr, run_bytes, region->page_bytes);
             } else if (is_end && run_bytes != 0) {
-                (void)!device->segment_destroy(device->context, run_addr, run_bytes);
+                (void)uf__segment_give_back(device, run_addr, run_bytes);
             }
             if (at == UF_NO_BLOCK) {
                 break;
@@ -245,8 +246,9 @@ static void give_all_back(uf_core *core, bool is_paged)
             run_addr = is_end || run_bytes == 0 ? piece->addr : run_addr;
             run_bytes = is_end ? 0 : run_bytes + piece->size_bytes;
         }
-        if (region != NULL) {
-            (void)!device->range_release(device->context, region->addr, region->size_bytes);
+        if (region != NULL && !is_stuck) {
+            (void)uf__range_give_back(device, region->addr - region->before_bytes,
+                                      uf__region_reserved_bytes(region));
         }
     }
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "alloc/give_back.h"
 #include "alloc/rounding.h"
 
 static uint32_t unmapped_position(const uf_core *core, const uf_index_list *list, uint64_t addr)
@@ -55,6 +56,23 @@ static bool reservation_bytes(const uf_core *core, uint64_t page_bytes, uint64_t
            uf__round_up_checked(*bytes, page_bytes, bytes);
 }
 
+/* A range that begins at no multiple of the page is given back for one with room to begin later. */
+static uf_status align(const uf_core *core, uint64_t page_bytes, uint64_t size_bytes,
+                       uint64_t *addr, uint64_t *before_bytes)
+{
+    const uf_device *device = core->device;
+    uint64_t reserved = 0;
+    if (!uf__range_give_back(device, *addr, size_bytes)) {
+        return UF_ERROR_DEVICE;
+    }
+    uf_status status = device->range_reserve(device->context, size_bytes + page_bytes, &reserved);
+    if (status == UF_OK) {
+        *before_bytes = (page_bytes - reserved % page_bytes) % page_bytes;
+        *addr = reserved + *before_bytes;
+    }
+    return status;
+}
+
 uf_status uf__region_create(uf_core *core, uint32_t shelf_index, uint64_t page_bytes,
                             uint64_t size_bytes, uint32_t *block)
 {
@@ -70,14 +88,23 @@ uf_status uf__region_create(uf_core *core, uint32_t shelf_index, uint64_t page_b
                           sizeof *shelf->unmapped.items, shelf->unmapped.count + 1)) {
         return UF_ERROR_HOST_MEMORY;
     }
+    uint64_t before_bytes = 0, behind_bytes = 0;
     uf_status status = core->device->range_reserve(core->device->context, size_bytes, &addr);
+    if (status == UF_OK && core->paging != NULL && addr % page_bytes != 0) {
+        status = align(core, page_bytes, size_bytes, &addr, &before_bytes);
+        behind_bytes = page_bytes - before_bytes;
+    }
     if (status != UF_OK) {
         return status == UF_ERROR_DEVICE_MEMORY ? UF_ERROR_OUT_OF_MEMORY
                                                 : uf__core_device_failed(core, status);
     }
     core->region_count = core->region_count > region + 1 ? core->region_count : region + 1;
-    core->regions[region] = (uf_region){
-        .addr = addr, .size_bytes = size_bytes, .page_bytes = page_bytes, .shelf = shelf_index};
+    core->regions[region] = (uf_region){.addr = addr,
+                                        .size_bytes = size_bytes,
+                                        .page_bytes = page_bytes,
+                                        .shelf = shelf_index,
+                                        .before_bytes = before_bytes,
+                                        .behind_bytes = behind_bytes};
     shelf->region_count++;
     uint32_t index = uf__block_take(&core->blocks);
     core->blocks.items[index] = (uf_block){.addr = addr,
@@ -115,7 +142,8 @@ uf_status uf__region_destroy(uf_core *core, uint32_t index)
     uint32_t region_index = core->blocks.items[index].region;
     uf_region region = core->regions[region_index];
     uf_status status =
-        core->device->range_release(core->device->context, region.addr, region.size_bytes);
+        core->device->range_release(core->device->context, region.addr - region.before_bytes,
+                                    uf__region_reserved_bytes(&region));
     if (status != UF_OK) {
         return uf__core_device_failed(core, status);
     }

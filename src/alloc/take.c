@@ -133,6 +133,7 @@ static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page
         if (!is_idle && mode == UF_TAKE_WAIT && core->redirection_count == 0) {
             status = uf__epoch_wait(core, its_stream, hole->age_base);
             is_idle = status == UF_OK;
+            status = status == UF_ERROR_BUSY ? UF_OK : status; /* a capture: not this one */
         }
         if (is_idle || is_ours) {
             status = take_from(core, victims[i].block, size, count - done, is_idle);

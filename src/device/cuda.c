@@ -29,6 +29,13 @@ static int64_t clock_ns(void *context)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static void failure_text(void *context, char *text, size_t capacity)
+{
+    uf_error failure = {UF_OK, ""};
+    (void)uf_cuda_failures(context, &failure);
+    (void)snprintf(text, capacity, "%s", failure.text);
+}
+
 static uf_status fail(const uf_cuda *cuda, uf_error *error, const char *call, int result)
 {
     const char *text = uf__cuda_error_text(&cuda->driver, result);
@@ -203,6 +210,18 @@ static bool is_about_memory(const uf_cuda_trial *trial)
     return !trial->works && trial->result == UF_CUDA_OUT_OF_MEMORY && trial->granule_bytes != 0;
 }
 
+static void keep_leftovers(uf_cuda *cuda, const uf_cuda_trial *trial)
+{
+    uf_cuda_leftover pages = {.addr = trial->stuck_addr, .size_bytes = trial->granule_bytes};
+    uf_cuda_leftover handle = {.handle = trial->stuck_handle, .size_bytes = trial->granule_bytes};
+    if (trial->stuck_addr != 0) {
+        uf__cuda_leftover_keep(cuda, pages);
+    }
+    if (trial->stuck_handle != 0) {
+        uf__cuda_leftover_keep(cuda, handle);
+    }
+}
+
 static uf_status try_mapping(uf_cuda *cuda, const uf_cuda_options *options, uf_error *error)
 {
     uf_cuda_info *info = &cuda->info;
@@ -217,6 +236,7 @@ static uf_status try_mapping(uf_cuda *cuda, const uf_cuda_options *options, uf_e
         return UF_OK;
     }
     uf__cuda_try(&cuda->driver, cuda->handle, &cuda->allocation, &plain);
+    keep_leftovers(cuda, &plain);
     info->can_map = plain.works || is_about_memory(&plain);
     if (!info->can_map) {
         tell_why_not(cuda, &plain);
@@ -226,6 +246,7 @@ static uf_status try_mapping(uf_cuda *cuda, const uf_cuda_options *options, uf_e
     cuda->allocation.flags.is_rdma_capable = options->is_rdma_capable;
     if (options->is_exportable || options->is_rdma_capable) {
         uf__cuda_try(&cuda->driver, cuda->handle, &cuda->allocation, &wanted);
+        keep_leftovers(cuda, &wanted);
         if (!wanted.works && !is_about_memory(&wanted)) {
             return uf__error_set(error, UF_ERROR_UNSUPPORTED,
                                  "GPU %d makes no pages that are%s%s: %s failed: %s; leave %s out",
@@ -277,7 +298,9 @@ static void device_init(uf_cuda *cuda)
                                .event_record = uf__cuda_event_record,
                                .event_query = uf__cuda_event_query,
                                .event_wait = uf__cuda_event_wait,
-                               .clock_ns = clock_ns};
+                               .clock_ns = clock_ns,
+                               .granularity_bytes = cuda->info.granularity_bytes,
+                               .failure_text = failure_text};
     if (cuda->info.can_map) {
         cuda->device.range_reserve = uf__cuda_range_reserve;
         cuda->device.range_release = uf__cuda_range_release;
@@ -387,12 +410,13 @@ static void give_back_all(uf_cuda *cuda)
     uf_cuda_visit visit;
     uf_status status = uf__cuda_enter(cuda, &visit);
     status = status == UF_OK ? status : uf__cuda_enter(cuda, &visit);
-    if (status != UF_OK) {
-        return; /* forked, or the context is gone */
+    if (status == UF_OK) {
+        uf__cuda_leftovers_offer(cuda);
+        uf__cuda_events_fini(cuda);
+        uf__cuda_leave(cuda, &visit);
+    } else if (uf__cuda_is_over(cuda) || uf__cuda_is_forked(cuda)) {
+        return;
     }
-    uf__cuda_leftovers_offer(cuda);
-    uf__cuda_events_fini(cuda);
-    uf__cuda_leave(cuda, &visit);
     for (int i = 0; i < 2 && cuda->is_retained; i++) {
         int result = cuda->driver.primary_context_release(cuda->handle);
         cuda->is_retained = result != UF_CUDA_SUCCESS;

@@ -74,6 +74,8 @@ uf_status uf__cuda_judge(uf_cuda *cuda, const char *call, uint64_t bytes, int re
 uf_status uf__cuda_refuse(uf_cuda *cuda, uf_status status, const char *text);
 /* The driver has ended, and with it everything that was had from it. */
 bool uf__cuda_is_over(const uf_cuda *cuda);
+/* This is a child made by fork, where the driver must not be called. */
+bool uf__cuda_is_forked(const uf_cuda *cuda);
 /* Tells *failure what went wrong last. */
 uf_status uf__cuda_failure_copy(uf_cuda *cuda, uf_status status, uf_error *error);
 
@@ -103,6 +105,8 @@ uf_status uf__cuda_range_access(void *context, uint64_t addr, uint64_t size_byte
                                 uint64_t handle_count);
 uf_status uf__cuda_range_unmap(void *context, uint64_t addr, uint64_t size_bytes,
                                uint64_t handle_count);
+/* Keeps what the driver refused to take back. */
+void uf__cuda_leftover_keep(uf_cuda *cuda, uf_cuda_leftover leftover);
 /* Offers to the driver again what it refused to take back; within a visit. */
 void uf__cuda_leftovers_offer(uf_cuda *cuda);
 

@@ -38,7 +38,7 @@ bool uf__cuda_is_over(const uf_cuda *cuda)
     return atomic_load_explicit(&cuda->ended_by, memory_order_relaxed) == UF_CUDA_DEINITIALIZED;
 }
 
-static bool is_forked(const uf_cuda *cuda)
+bool uf__cuda_is_forked(const uf_cuda *cuda)
 {
     return cuda->is_here != NULL ? cuda->is_here[0] == 0 : cuda->process != getpid();
 }
@@ -81,7 +81,7 @@ uf_status uf__cuda_enter(uf_cuda *cuda, uf_cuda_visit *visit)
 {
     const uf_cuda_driver *driver = &cuda->driver;
     *visit = (uf_cuda_visit){.capture_mode = UF_CUDA_CAPTURE_MODE_RELAXED};
-    if (is_forked(cuda)) {
+    if (uf__cuda_is_forked(cuda)) {
         return UF_ERROR_DEVICE; /* nothing is kept: the mutex may be another process's */
     }
     if (atomic_load_explicit(&cuda->ended_by, memory_order_relaxed) != 0) {
@@ -134,7 +134,7 @@ uf_status uf__cuda_failure_copy(uf_cuda *cuda, uf_status status, uf_error *error
 
 uint64_t uf_cuda_failures(uf_cuda *cuda, uf_error *last)
 {
-    if (is_forked(cuda)) {
+    if (uf__cuda_is_forked(cuda)) {
         return 0;
     }
     (void)pthread_mutex_lock(&cuda->mutex);

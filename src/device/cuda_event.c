@@ -83,6 +83,10 @@ uf_status uf__cuda_event_record(void *context, uint64_t stream, uint64_t *event)
     void *handle = (void *)(uintptr_t)stream, *taken = NULL;
     uf_cuda_visit visit;
     uf_status status = uf__cuda_enter(cuda, &visit);
+    if (status != UF_OK && uf__cuda_is_over(cuda)) {
+        *event = 0; /* all work has ended */
+        return UF_OK;
+    }
     if (status != UF_OK) {
         return status;
     }

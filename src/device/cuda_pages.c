@@ -134,6 +134,13 @@ static void leftovers_add(uf_cuda *cuda, uf_cuda_leftover leftover)
     (void)pthread_mutex_unlock(&cuda->mutex);
 }
 
+void uf__cuda_leftover_keep(uf_cuda *cuda, uf_cuda_leftover leftover)
+{
+    if (leftovers_reserve(cuda, 1)) {
+        leftovers_add(cuda, leftover);
+    }
+}
+
 void uf__cuda_leftovers_offer(uf_cuda *cuda)
 {
     uint32_t count = atomic_load_explicit(&cuda->leftover_hint, memory_order_relaxed);

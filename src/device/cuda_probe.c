@@ -42,22 +42,23 @@ static bool note(const uf_cuda_driver *driver, uf_cuda_trial *trial, uf_cuda_ste
 
 static void refuse(uf_cuda_trial *trial, uf_cuda_step step)
 {
-    trial->was_tried = true;
-    trial->works = false;
-    trial->failed_step = step;
+    *trial = (uf_cuda_trial){.was_tried = true, .failed_step = step};
 }
 
-static void map_granule(const uf_cuda_driver *driver, int device, uint64_t addr, uint64_t handle,
+/* What undoes something is tried a second time if it fails. False: it is still mapped. */
+static bool map_granule(const uf_cuda_driver *driver, int device, uint64_t addr, uint64_t handle,
                         uf_cuda_trial *trial)
 {
     size_t bytes = trial->granule_bytes;
     if (!note(driver, trial, UF_CUDA_STEP_MAP, driver->mem_map(addr, bytes, 0, handle, 0))) {
-        return;
+        return true;
     }
     uf_cuda_access access = {.location = {UF_CUDA_LOCATION_DEVICE, device},
                              .flags = UF_CUDA_ACCESS_READ_WRITE};
     (void)note(driver, trial, UF_CUDA_STEP_ACCESS, driver->mem_set_access(addr, bytes, &access, 1));
-    (void)note(driver, trial, UF_CUDA_STEP_UNMAP, driver->mem_unmap(addr, bytes));
+    int result = driver->mem_unmap(addr, bytes);
+    result = result == UF_CUDA_SUCCESS ? result : driver->mem_unmap(addr, bytes);
+    return note(driver, trial, UF_CUDA_STEP_UNMAP, result);
 }
 
 /* Reserve, create, map, allow, unmap, release, give back: one granule of memory at an address of
@@ -80,12 +81,20 @@ static void try_allocation(const uf_cuda_driver *driver, int device,
               driver->mem_address_reserve(&addr, granule, 0, 0, 0))) {
         return;
     }
+    bool is_vacant = true;
     if (note(driver, trial, UF_CUDA_STEP_CREATE,
              driver->mem_create(&handle, granule, allocation, 0))) {
-        map_granule(driver, device, addr, handle, trial);
-        (void)note(driver, trial, UF_CUDA_STEP_RELEASE, driver->mem_release(handle));
+        is_vacant = map_granule(driver, device, addr, handle, trial);
+        result = driver->mem_release(handle);
+        result = result == UF_CUDA_SUCCESS ? result : driver->mem_release(handle);
+        trial->stuck_handle = note(driver, trial, UF_CUDA_STEP_RELEASE, result) ? 0 : handle;
     }
-    (void)note(driver, trial, UF_CUDA_STEP_GIVE_BACK, driver->mem_address_free(addr, granule));
+    trial->stuck_addr = is_vacant ? 0 : addr;
+    if (is_vacant) {
+        result = driver->mem_address_free(addr, granule);
+        result = result == UF_CUDA_SUCCESS ? result : driver->mem_address_free(addr, granule);
+        (void)note(driver, trial, UF_CUDA_STEP_GIVE_BACK, result);
+    }
 }
 
 static void try_location(const uf_cuda_driver *driver, int device, uf_cuda_location location,

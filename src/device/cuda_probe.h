@@ -32,6 +32,8 @@ typedef struct uf_cuda_trial {
     int result;               /* the driver's error there; 0 where there is none */
     const char *result_name;  /* its name; NULL if result is 0; lives as long as the driver */
     uint64_t granule_bytes;   /* 0 = not known */
+    uint64_t stuck_addr;      /* of a granule that could not be unmapped; 0 = none */
+    uint64_t stuck_handle;    /* that could not be released; 0 = none */
 } uf_cuda_trial;
 
 /* A number is known if its has_ says so; else it is 0. */

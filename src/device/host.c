@@ -357,7 +357,8 @@ static void device_init(uf_host *host)
                                .handle_release = handle_release,
                                .handle_map = handle_map,
                                .range_access = range_access,
-                               .range_unmap = range_unmap};
+                               .range_unmap = range_unmap,
+                               .granularity_bytes = host->granularity_bytes};
 }
 
 uf_status uf_host_create(const uf_host_options *given, uf_host **host, uf_error *error)
