@@ -39,13 +39,13 @@ int fake_result(uf_status status)
                                               : INVALID_VALUE;
 }
 
-/* A small generator of numbers that are the same in each run (xorshift). */
-static uint64_t next_random(void)
+/* xorshift */
+uint64_t fake_random(uint64_t limit)
 {
     world.random ^= world.random << 13;
     world.random ^= world.random >> 7;
     world.random ^= world.random << 17;
-    return world.random;
+    return world.random % (limit + 1);
 }
 
 uf_host *fake_current_host(void)
@@ -56,7 +56,7 @@ uf_host *fake_current_host(void)
     }
     fake_gpu *gpu = &world.gpus[card];
     if (world.setup.others_bytes != 0) {
-        gpu->others_bytes = next_random() % (world.setup.others_bytes + 1);
+        gpu->others_bytes = fake_random(world.setup.others_bytes);
     }
     uf_host *host = gpu->host;
     uint64_t all_bytes = world.setup.cards[card].free_bytes;

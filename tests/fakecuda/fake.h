@@ -25,7 +25,7 @@ typedef struct fake_api {
     uf_host *(*host)(int card);
     /* The call with number at from now (1 = the next one) fails with the driver's error number
      * `result`, and all later ones too if is_lasting. call NULL: of all calls that count. */
-    void (*fail)(const char *call, uint64_t at, bool is_lasting, int result);
+    void (*refuse)(const char *call, uint64_t at, bool is_lasting, int result);
     /* It takes so long. */
     void (*delay)(const char *call, uint64_t at, bool is_lasting, unsigned microseconds);
     /* It does nothing, says that all is well, and what it gives out is wrong. */
@@ -41,6 +41,8 @@ typedef struct fake_api {
     void (*counts)(fake_counts *counts);
     /* Other processes hold so many bytes of the card now, or as many as there are. */
     void (*others)(int card, uint64_t bytes);
+    /* Throws away all that cards have handed out, but for streams, and all faults. */
+    void (*forget)(void);
     /* From now on every call returns CUDA_ERROR_DEINITIALIZED, as in a process that ends. */
     void (*deinitialize)(void);
 } fake_api;

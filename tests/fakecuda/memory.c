@@ -15,6 +15,11 @@ typedef struct segment {
 static segment *segments;
 static uint32_t segment_count, segment_capacity;
 
+void fake_segments_forget(void)
+{
+    segment_count = 0;
+}
+
 static int begin(const char *call, fake_kind kind, uf_host **host)
 {
     int result = fake_begin(call, kind);

@@ -117,7 +117,7 @@ static void give_order(const char *call, uint64_t at, bool is_lasting, order_kin
     (void)pthread_mutex_unlock(&world.mutex);
 }
 
-static void api_fail(const char *call, uint64_t at, bool is_lasting, int result)
+static void api_refuse(const char *call, uint64_t at, bool is_lasting, int result)
 {
     give_order(call, at, is_lasting, FAIL, result);
 }
@@ -196,6 +196,23 @@ static void api_others(int card, uint64_t bytes)
     world.gpus[card].others_bytes = bytes;
 }
 
+static void api_forget(void)
+{
+    (void)pthread_mutex_lock(&world.mutex);
+    fake_events_forget();
+    fake_segments_forget();
+    if (fake_handles_forget != NULL) {
+        fake_handles_forget();
+    }
+    for (int i = 0; i < FAKE_CARDS_MAX; i++) {
+        uf_host_destroy(world.gpus[i].host);
+        world.gpus[i] = (fake_gpu){0};
+        world.contexts[i].is_there = false;
+    }
+    fault_count = 0;
+    (void)pthread_mutex_unlock(&world.mutex);
+}
+
 static void api_deinitialize(void)
 {
     world.is_over = true;
@@ -207,7 +224,7 @@ static uf_host *api_host(int card)
 }
 
 EXPORT const fake_api fake_api_table = {.host = api_host,
-                                        .fail = api_fail,
+                                        .refuse = api_refuse,
                                         .delay = api_delay,
                                         .corrupt = api_corrupt,
                                         .obey_nothing = api_obey_nothing,
@@ -216,4 +233,5 @@ EXPORT const fake_api fake_api_table = {.host = api_host,
                                         .fault_count = api_fault_count,
                                         .counts = api_counts,
                                         .others = api_others,
+                                        .forget = api_forget,
                                         .deinitialize = api_deinitialize};

@@ -22,3 +22,8 @@ endforeach()
 foreach(soname libcuda.so.1 libnvidia-ml.so.1)
     file(WRITE ${PROJECT_BINARY_DIR}/tests/fakecuda/none/${soname} "")
 endforeach()
+# cuda_header_test compares our declarations with cuda.h where there is one.
+find_path(UNFRAG_CUDA_INCLUDE cuda.h PATHS /usr/local/cuda/include /opt/cuda/include)
+if(UNFRAG_CUDA_INCLUDE)
+    target_include_directories(cuda_header_test SYSTEM PRIVATE ${UNFRAG_CUDA_INCLUDE})
+endif()

@@ -89,6 +89,8 @@ static bool read_number(fake_setup *setup, const char *name, char *const *fields
         setup->recommended_bytes = strtoull(fields[count - 1], NULL, 10);
     } else if (strcmp(name, "space") == 0) {
         setup->space_bytes = strtoull(fields[0], NULL, 10);
+    } else if (strcmp(name, "pace") == 0) {
+        setup->pace = strtoull(fields[0], NULL, 10);
     } else if (strcmp(name, "others") == 0) {
         setup->others_bytes = strtoull(fields[0], NULL, 10);
     } else {

@@ -12,6 +12,7 @@
  *                                     ',' between
  *   granule=BYTES|BYTES               of handles, minimum and recommended; both 2 MiB without it
  *   space=BYTES                       of addresses that each card can reserve
+ *   pace=N                            kernels run by themselves too: up to N at a query of an event
  *   others=BYTES                      other processes hold up to so much, now more, now less
  *   process=CARD|PID|BYTES|g          '-' for bytes not told; g: it draws
  *   fail=FUNCTION|RESULT|CARD         that function fails, on that card or on all
@@ -53,7 +54,7 @@ typedef struct fake_setup {
     fake_process processes[FAKE_PROCESSES_MAX];
     fake_failure failures[FAKE_FAILURES_MAX];
     int card_count, process_count, failure_count;
-    uint64_t granule_bytes, recommended_bytes, space_bytes, others_bytes;
+    uint64_t granule_bytes, recommended_bytes, space_bytes, others_bytes, pace;
 } fake_setup;
 
 void fake_setup_read(fake_setup *setup);

@@ -29,11 +29,13 @@ typedef struct fake_stream {
 typedef struct fake_event {
     int card;
     bool is_recorded, is_done, is_captured;
-    uint64_t host_event;
+    uint64_t host_event, stream;
     int64_t time_ns; /* when it was seen to be done */
+    struct fake_event *next, *previous;
 } fake_event;
 
 static fake_stream streams[STREAMS_MAX];
+static fake_event *events; /* all */
 static uint64_t event_count, graph_count;
 static __thread int thread_mode = MODE_GLOBAL;
 
@@ -98,6 +100,7 @@ int fake_stream_find(void *stream, uint64_t *handle)
         return SUCCESS;
     }
     if ((uintptr_t)stream != PER_THREAD && !is_stream(stream)) {
+        fake_fault("%p is no stream, or one that was destroyed", stream); /* a driver may crash */
         return INVALID_HANDLE;
     }
     *handle = (uint64_t)(uintptr_t)stream;
@@ -333,10 +336,32 @@ EXPORT int cuEventCreate(void **event, unsigned flags)
     (void)flags;
     if (made != NULL) {
         made->card = fake_current_card();
+        made->next = events;
+        if (events != NULL) {
+            events->previous = made;
+        }
+        events = made;
         event_count++;
         *event = made;
     }
     return fake_end(result);
+}
+
+static void event_give(fake_event *e)
+{
+    if (e->next != NULL) {
+        e->next->previous = e->previous;
+    }
+    *(e->previous != NULL ? &e->previous->next : &events) = e->next;
+    free(e);
+    event_count--;
+}
+
+void fake_events_forget(void)
+{
+    while (events != NULL) {
+        event_give(events);
+    }
 }
 
 EXPORT int cuEventDestroy_v2(void *event)
@@ -348,8 +373,7 @@ EXPORT int cuEventDestroy_v2(void *event)
             uf_host *host = world.gpus[e->card].host;
             (void)uf_host_device(host)->event_wait(host, e->host_event);
         }
-        free(event);
-        event_count--;
+        event_give(e);
     }
     return fake_end(result);
 }
@@ -379,6 +403,7 @@ EXPORT int cuEventRecord(void *event, void *stream)
     uf_host *host = world.gpus[fake_current_card()].host;
     result = fake_result(uf_host_device(host)->event_record(host, handle, &e->host_event));
     e->is_recorded = result == SUCCESS;
+    e->stream = handle;
     e->is_done = e->is_captured = false;
     return fake_end(result);
 }
@@ -402,6 +427,7 @@ EXPORT int cuEventQuery(void *event)
     if (result == SUCCESS && e->is_recorded && !e->is_done) {
         uf_host *host = world.gpus[e->card].host;
         bool is_done = false;
+        (void)uf_host_run(host, e->stream, fake_random(world.setup.pace));
         result = fake_result(uf_host_device(host)->event_query(host, e->host_event, &is_done));
         if (is_done) {
             mark_done(e);

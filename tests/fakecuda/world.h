@@ -100,6 +100,8 @@ int fake_card_of(int device);
 int fake_current_card(void);
 /* The card's host, with what others take meanwhile. */
 uf_host *fake_current_host(void);
+/* From 0 to limit, the same numbers in each run. */
+uint64_t fake_random(uint64_t limit);
 /* The driver's error number for a device's status. */
 int fake_result(uf_status status);
 bool fake_can_reach(int card, int peer);
@@ -113,5 +115,10 @@ int fake_stream_find(void *stream, uint64_t *handle);
 /* Runs it later, or puts it into a graph. */
 int fake_launch(void *stream, const uf_host_job *job);
 void fake_stream_counts(fake_counts *counts);
+void fake_events_forget(void);
+
+/* memory.c, vmm.c: for fake_api.forget */
+void fake_segments_forget(void);
+void fake_handles_forget(void) __attribute__((weak)); /* not in the old library */
 
 #endif

@@ -148,6 +148,7 @@ int test_capture(double seconds)
     gpu_expect_ok(uf_stats_get(c.allocator, &after, NULL), NULL, "uf_stats_get");
     gpu_expect(c.g.graph_exec_destroy(c.exec), "cuGraphExecDestroy");
     uf_allocator_destroy(c.allocator);
+    gpu_expect(c.g.stream_destroy(c.stream), "cuStreamDestroy");
     uf_cuda_counts counts;
     uf_cuda_counts_get(c.g.cuda, &counts);
     gpu_close(&c.g);

@@ -74,7 +74,9 @@ static void give_back(fills *f, uint32_t index)
     uf_error error;
     f->buffers[index] = f->buffers[--f->buffer_count];
     gpu_check(&f->g, f->streams[b.stream], b.addr, b.bytes, b.pattern);
-    gpu_fill(&f->g, f->streams[b.stream], b.addr, b.bytes, ~b.pattern);
+    /* For up to 2 ms in half of the cases, so that the GPU is behind. */
+    uint64_t ns = next_random(f) % 2 * (next_random(f) % 2000000);
+    gpu_run(&f->g, GPU_FILL_FOR, f->streams[b.stream], b.addr, b.bytes / 4, ~b.pattern, ns);
     gpu_expect_ok(uf_free(f->allocator, b.addr, &error), &error, "uf_free");
     f->live_bytes -= b.bytes;
 }

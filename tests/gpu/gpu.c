@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../fakecuda/fake.h"
 #include "kernels_ptx.h"
 
 static const char *const kernel_names[GPU_KERNEL_COUNT] = {"uf_fill", "uf_check",  "uf_fill_for",
@@ -84,10 +85,35 @@ void gpu_open_other(const gpu *g, int ordinal, gpu *other)
     load(other, ordinal);
 }
 
+/* The fake library knows which rules of the driver were broken, and what is left. */
+static void expect_clean(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    const fake_api *api = dlsym(library, "fake_api_table");
+    fake_counts counts;
+    char text[300] = "";
+    api->counts(&counts);
+    if (api->fault_count(text, sizeof text) != 0) {
+        (void)printf("FALLS SHORT, a rule of the driver was broken: %s\n", text);
+        exit(GPU_FALLS_SHORT);
+    }
+    if ((counts.in_use_bytes | counts.range_count | counts.mapping_count | counts.event_count |
+         counts.stream_count | counts.graph_count) != 0) {
+        (void)printf("FALLS SHORT, left: %" PRIu64 " bytes, %" PRIu64 " ranges, %" PRIu64
+                     " mappings, %" PRIu64 " events, %" PRIu64 " streams, %" PRIu64 " graphs\n",
+                     counts.in_use_bytes, counts.range_count, counts.mapping_count,
+                     counts.event_count, counts.stream_count, counts.graph_count);
+        exit(GPU_FALLS_SHORT);
+    }
+}
+
 void gpu_close(gpu *g)
 {
     gpu_expect(g->mem_free(g->wrong_addr), "cuMemFree");
     uf_cuda_destroy(g->cuda);
+    if (g->is_fake) {
+        expect_clean();
+    }
 }
 
 void *gpu_stream(const gpu *g)
