@@ -21,7 +21,6 @@ cli_verb_run cli_doctor;
 cli_verb_run cli_explain;
 cli_verb_run cli_plan;
 cli_verb_run cli_replay;
-cli_verb_run cli_report;
 cli_verb_run cli_tune;
 
 #endif

@@ -1,32 +1,21 @@
 /* SPDX-License-Identifier: MIT
  *
- * What every public call begins and ends with: the lock, the caller's structs, and the texts of
- * failures that no more is known about than their status. */
+ * What public calls share: the caller's structs, and the texts of failures that no more is known
+ * about than their status. */
 #include "alloc/allocator_parts.h"
 
 #include <string.h>
 
 #include "base/error.h"
 
-uf_status uf__allocator_enter(uf_allocator *allocator, uf_error *error)
+uf_status uf__explain_refusal(const uf_allocator *allocator, uf_error *error)
 {
     if (allocator == NULL) {
         return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT, "the allocator is NULL");
     }
-    /* Only this thread can have stored its own name: waiting for itself, it would wait for ever. */
-    if (atomic_load_explicit(&allocator->callback_thread, memory_order_relaxed) ==
-        (uintptr_t)pthread_self()) {
-        return uf__error_set(error, UF_ERROR_BUSY,
-                             "an allocator was called from inside its own event callback; note "
-                             "what is needed and call after the callback has returned");
-    }
-    uf__lock_take(&allocator->lock);
-    return UF_OK;
-}
-
-void uf__allocator_leave(uf_allocator *allocator)
-{
-    uf__lock_give(&allocator->lock);
+    return uf__error_set(error, UF_ERROR_BUSY,
+                         "an allocator was called from inside its own event callback; note what is "
+                         "needed and call after the callback has returned");
 }
 
 uf_status uf__explain_host_memory(uf_error *error, const char *what)

@@ -28,13 +28,18 @@ typedef struct pool_scope {
     uint64_t stream; /* of a capture: the one whose requests it takes */
 } pool_scope;
 
-/* Everything but `options` and `callback_thread` is guarded by the lock. */
+enum { UF_CACHE_LINE = 64 };
+
+/* Everything but `options` and `callback_thread` is guarded by the lock, which has a cache line to
+ * itself: threads that wait for it look at it again and again. */
 struct uf_allocator {
     uf_allocator_options options; /* constant; conf is not kept there */
-    uf_lock lock;
-    uint32_t last_stream; /* of the last request: most come from the same one */
     /* The thread that is inside on_event, 0 = none: what it calls on the allocator is refused. */
     _Atomic uintptr_t callback_thread;
+    char space_before[UF_CACHE_LINE];
+    uf_lock lock;
+    char space_behind[UF_CACHE_LINE];
+    uint32_t last_stream; /* of the last request: most come from the same one */
     uf_core core;
     uf_addrmap blocks; /* handed out: address to block index */
     char *conf;        /* the last settings string */
@@ -43,9 +48,28 @@ struct uf_allocator {
     uint64_t pool_count; /* private pools ever made */
 };
 
+/* Tells why uf__allocator_enter refused. */
+uf_status uf__explain_refusal(const uf_allocator *allocator, uf_error *error);
+
 /* Takes the lock. UF_ERROR_INVALID_ARGUMENT for NULL; UF_ERROR_BUSY from inside the callback. */
-uf_status uf__allocator_enter(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
-void uf__allocator_leave(uf_allocator *allocator);
+UF_MUST_USE static inline uf_status uf__allocator_enter(uf_allocator *allocator, uf_error *error)
+{
+    if (__builtin_expect(allocator == NULL, 0)) {
+        return uf__explain_refusal(allocator, error);
+    }
+    /* Only this thread can have stored its own name: waiting for itself, it would wait for ever. */
+    uintptr_t caller = atomic_load_explicit(&allocator->callback_thread, memory_order_relaxed);
+    if (__builtin_expect(caller != 0, 0) && caller == (uintptr_t)pthread_self()) {
+        return uf__explain_refusal(allocator, error);
+    }
+    uf__lock_take(&allocator->lock);
+    return UF_OK;
+}
+
+static inline void uf__allocator_leave(uf_allocator *allocator)
+{
+    uf__lock_give(&allocator->lock);
+}
 
 /* Fill *error for a status of which no more is known, and return it; `what` was being done. */
 uf_status uf__explain(uf_error *error, uf_status status, const char *what);
@@ -60,7 +84,12 @@ bool uf__take_struct(void *own, size_t own_bytes, const void *given);
 
 /* The pool of the newest scope or route that takes a request of the calling thread for a stream, or
  * UF_DEFAULT_POOL. */
-uint32_t uf__scope_pool_locked(const uf_allocator *allocator, uint64_t stream);
+uint32_t uf__scope_search_locked(const uf_allocator *allocator, uint64_t stream);
+static inline uint32_t uf__scope_pool_locked(const uf_allocator *allocator, uint64_t stream)
+{
+    return allocator->scope_count == 0 ? UF_DEFAULT_POOL
+                                       : uf__scope_search_locked(allocator, stream);
+}
 
 /* The pool that a caller means. UF_ERROR_NOT_FOUND. */
 uf_status uf__pool_find_locked(const uf_allocator *allocator, uint64_t pool_id, uint32_t *pool,

@@ -18,7 +18,7 @@ static bool takes(const pool_scope *scope, uint64_t stream)
                              : pthread_equal(scope->thread, pthread_self()) != 0;
 }
 
-uint32_t uf__scope_pool_locked(const uf_allocator *allocator, uint64_t stream)
+uint32_t uf__scope_search_locked(const uf_allocator *allocator, uint64_t stream)
 {
     for (uint32_t i = allocator->scope_count; i > 0; i--) {
         if (takes(&allocator->scopes[i - 1], stream)) {

@@ -26,8 +26,8 @@ typedef enum uf_life {
     UF_LIFE_SHADOW     /* only an old mapping is left there (shadow.h) */
 } uf_life;
 
-/* One cache line. Neighbours are in address order within a segment; left and right belong to the
- * free set while the block is in it. */
+/* One cache line. Neighbours are in address order within a segment; child belongs to the free set
+ * while the block is in it. */
 typedef struct uf_block {
     uint64_t addr;
     uint64_t size_bytes;
@@ -35,7 +35,7 @@ typedef struct uf_block {
                                  address up to which a hole has pages from its start on */
     uint64_t age_base;        /* the pool's search counter when it entered the free set */
     uint32_t prev, next;      /* neighbours */
-    uint32_t left, right;     /* free set links */
+    uint32_t child[2];        /* free set links: what is less, what is not */
     uint32_t shelf;           /* pool, class and stream */
     uint32_t region;          /* expandable segment, 0 = a plain segment */
     uint32_t uses;            /* record of other streams' use, 0 = none */

@@ -179,13 +179,17 @@ static uf_status check_sums(const uf_core *core, const uf_tally *sums, uf_error 
 {
     for (uint32_t id = 0; id < UF_COUNTER_COUNT; id++) {
         for (int c = 0; c < UF_CLASS_COUNT; c++) {
-            if (sums->counters[id][c] != core->counters.counters[id].of[c].current) {
+            int64_t current = uf__counter_current(&core->counters, (uf_counter_id)id, c);
+            if (sums->counters[id][c] != current) {
                 return uf__error_set(error, UF_ERROR_INTERNAL,
                                      "allocator check: counter %" PRIu32 " of class %d is %" PRId64
                                      ", the blocks say %" PRId64,
-                                     id, c, core->counters.counters[id].of[c].current,
-                                     sums->counters[id][c]);
+                                     id, c, current, sums->counters[id][c]);
             }
+        }
+        int64_t all = sums->counters[id][UF_CLASS_SMALL] + sums->counters[id][UF_CLASS_LARGE];
+        if (all != uf__counter_all(&core->counters, (uf_counter_id)id)) {
+            return broken(error, "a counter of both classes is not the sum of them", id);
         }
     }
     if (core->paging == NULL && sums->mapped_bytes != core->total_bytes) {

@@ -11,6 +11,10 @@
 #include "alloc/parts.h"
 #include "alloc/rounding.h"
 
+/* The common path is one piece of code in each of its two entries: what calls cost would be a third
+ * of it. */
+#define UF_ALWAYS_INLINE static inline __attribute__((always_inline))
+
 static inline uint64_t effective_bytes(const uf_block *blocks, uint32_t index)
 {
     const uf_block *block = &blocks[index];
@@ -43,14 +47,11 @@ static uint32_t choose_among_regions(const uf_core *core, const uf_shelf *shelf,
     return index;
 }
 
-static inline uint32_t search(const uf_core *core, const uf_shelf *shelf, uint64_t rounded_bytes,
-                              bool is_expandable)
+/* What the search makes of the first block that is large enough. */
+static inline uint32_t accept(const uf_core *core, const uf_shelf *shelf, uint32_t index,
+                              uint64_t rounded_bytes, bool is_expandable)
 {
     const uf_block *blocks = core->blocks.items;
-    uint32_t index = uf__freeset_at_least(&shelf->cached, blocks, rounded_bytes, 0);
-    if (index == UF_NO_BLOCK) {
-        return UF_NO_BLOCK;
-    }
     if (__builtin_expect(blocks[index].region != 0, 0) && core->paging == NULL) {
         index = choose_among_regions(core, shelf, index, is_expandable);
         if (index == UF_NO_BLOCK) {
@@ -71,7 +72,9 @@ static inline uint32_t search(const uf_core *core, const uf_shelf *shelf, uint64
 uint32_t uf__core_search(const uf_core *core, const uf_shelf *shelf, uint64_t rounded_bytes,
                          bool is_expandable)
 {
-    return search(core, shelf, rounded_bytes, is_expandable);
+    uint32_t index = uf__freeset_at_least(&shelf->cached, core->blocks.items, rounded_bytes, 0);
+    return index == UF_NO_BLOCK ? UF_NO_BLOCK
+                                : accept(core, shelf, index, rounded_bytes, is_expandable);
 }
 
 static inline bool is_gc_armed(const uf_core *core)
@@ -81,15 +84,24 @@ static inline bool is_gc_armed(const uf_core *core)
 
 /* The common path's own copies of find, shelve and merge are inlined: together they are most of an
  * allocation. */
-static inline uint32_t find(uf_core *core, const uf_request *request, uint32_t shelf_index)
+UF_ALWAYS_INLINE uint32_t find(uf_core *core, const uf_request *request, uint32_t shelf_index)
 {
     uf_shelf *shelf = core->shelves[shelf_index];
     if (is_gc_armed(core)) {
         core->pools[shelf->pool].classes[shelf->pool_class].search_count++;
     }
-    uint32_t index = search(core, shelf, request->rounded_bytes, request->is_expandable);
-    if (index != UF_NO_BLOCK) {
-        uf__freeset_remove(&shelf->cached, core->blocks.items, index);
+    uf_block *blocks = core->blocks.items;
+    uint64_t rounded_bytes = request->rounded_bytes;
+    uf_freeset_spot spot;
+    uint32_t first = uf__freeset_find(&shelf->cached, blocks, rounded_bytes, &spot);
+    if (first == UF_NO_BLOCK) {
+        return UF_NO_BLOCK;
+    }
+    uint32_t index = accept(core, shelf, first, rounded_bytes, request->is_expandable);
+    if (index == first) {
+        uf__freeset_remove_at(&shelf->cached, blocks, spot);
+    } else if (index != UF_NO_BLOCK) {
+        uf__freeset_remove(&shelf->cached, blocks, index);
     }
     return index;
 }
@@ -99,7 +111,7 @@ uint32_t uf__core_find(uf_core *core, const uf_request *request, uint32_t shelf_
     return find(core, request, shelf_index);
 }
 
-static inline void shelve(uf_core *core, uint32_t index)
+UF_ALWAYS_INLINE void shelve(uf_core *core, uint32_t index)
 {
     uf_block *block = &core->blocks.items[index];
     uf_shelf *shelf = core->shelves[block->shelf];
@@ -130,7 +142,7 @@ static inline bool should_split(const uf_core *core, const uf_request *request,
 
 /* Cuts the front of a block off as a block of its own; the old one becomes the rest, keeps its
  * stale requested size and goes back to the free set. */
-static inline uint32_t split(uf_core *core, uint32_t index, uint64_t front_bytes)
+UF_ALWAYS_INLINE uint32_t split(uf_core *core, uint32_t index, uint64_t front_bytes)
 {
     uint32_t front_index = uf__block_take(&core->blocks);
     uf_block *blocks = core->blocks.items;
@@ -154,36 +166,28 @@ static inline uint32_t split(uf_core *core, uint32_t index, uint64_t front_bytes
 }
 
 /* Spec 2.5: splits if told, marks, counts. The block is in no set. */
-static inline uint32_t hand_out(uf_core *core, uint32_t index, uint64_t rounded_bytes,
-                                uint64_t requested_bytes, bool is_cut)
+UF_ALWAYS_INLINE uint32_t hand_out(uf_core *core, uint32_t index, uint64_t rounded_bytes,
+                                   uint64_t requested_bytes, bool is_cut)
 {
     uf_block *block = &core->blocks.items[index];
     const uf_shelf *shelf = core->shelves[block->shelf];
     uf_counters *counters = &core->counters;
     int c = shelf->pool_class;
-    bool was_split = uf__block_is_split(block), is_plain = block->region == 0;
+    int64_t was_split = uf__block_is_split(block), is_plain = block->region == 0;
+    int64_t size_bytes = (int64_t)block->size_bytes, net = -was_split, net_bytes;
+    net_bytes = -was_split * size_bytes;
     if (is_cut) {
-        uint64_t rest_bytes = block->size_bytes - rounded_bytes;
         index = split(core, index, rounded_bytes);
-        if (is_plain && was_split) {
-            uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, rounded_bytes);
-        } else if (is_plain) {
-            uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT, c, 1);
-            uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, rest_bytes);
-        }
+        net += 1; /* the rest is one more, whose bytes stay */
+        net_bytes += size_bytes - (int64_t)rounded_bytes;
         block = &core->blocks.items[index];
-    } else if (is_plain && was_split) {
-        uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT, c, 1);
-        uf__counter_decrease(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, block->size_bytes);
     }
+    uf__counter_change(counters, UF_COUNTER_INACTIVE_SPLIT, c, is_plain * net);
+    uf__counter_change(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, is_plain * net_bytes);
     block->life = UF_LIFE_ALLOCATED;
     block->requested_bytes = requested_bytes;
     uf__emit(core, UF_ACTION_ALLOC, block->addr, requested_bytes, uf__shelf_stream(core, shelf));
-    uf__counter_increase(counters, UF_COUNTER_ALLOCATION, c, 1);
-    uf__counter_increase(counters, UF_COUNTER_ALLOCATED_BYTES, c, block->size_bytes);
-    uf__counter_increase(counters, UF_COUNTER_ACTIVE, c, 1);
-    uf__counter_increase(counters, UF_COUNTER_ACTIVE_BYTES, c, block->size_bytes);
-    uf__counter_increase(counters, UF_COUNTER_REQUESTED_BYTES, c, requested_bytes);
+    uf__counters_hand_out(counters, c, block->size_bytes, requested_bytes);
     if (block->size_bytes >= core->conf.max_split_size_bytes) {
         uf__counter_single_increase(&counters->oversize_allocations);
     }
@@ -258,8 +262,8 @@ uint32_t uf__core_peek(const uf_core *core, uint64_t bytes, uint32_t stream, uin
     if (stream >= of->stream_capacity || of->shelf_of_stream[stream] == 0) {
         return UF_NO_BLOCK;
     }
-    return search(core, core->shelves[of->shelf_of_stream[stream] - 1], rounded,
-                  uf__core_can_expand(core, pool));
+    return uf__core_search(core, core->shelves[of->shelf_of_stream[stream] - 1], rounded,
+                           uf__core_can_expand(core, pool));
 }
 
 static inline bool can_absorb(const uf_block *blocks, uint32_t neighbour, bool is_mapped)
@@ -278,7 +282,7 @@ static inline void leave_set(uf_core *core, uint32_t index)
     }
 }
 
-static inline uf_merged merge(uf_core *core, uint32_t index)
+UF_ALWAYS_INLINE uf_merged merge(uf_core *core, uint32_t index)
 {
     uf_block *blocks = core->blocks.items;
     uf_block *block = &blocks[index];
@@ -313,17 +317,7 @@ uf_merged uf__core_merge(uf_core *core, uint32_t index)
     return merge(core, index);
 }
 
-/* The net of step 4 in spec 4.2: one increase or one decrease. */
-static inline void change(uf_counters *counters, uf_counter_id id, int pool_class, int64_t net)
-{
-    if (net > 0) {
-        uf__counter_increase(counters, id, pool_class, (uint64_t)net);
-    } else if (net < 0) {
-        uf__counter_decrease(counters, id, pool_class, (uint64_t)-net);
-    }
-}
-
-static inline void complete(uf_core *core, uint32_t index)
+UF_ALWAYS_INLINE void complete(uf_core *core, uint32_t index)
 {
     uf_block *block = &core->blocks.items[index];
     const uf_shelf *shelf = core->shelves[block->shelf];
@@ -342,12 +336,11 @@ static inline void complete(uf_core *core, uint32_t index)
     if (block->region == 0) {
         int64_t net = -(int64_t)(merged.prev_bytes != 0) - (int64_t)(merged.next_bytes != 0);
         int64_t net_bytes = -(int64_t)(merged.prev_bytes + merged.next_bytes);
-        if (uf__block_is_split(block)) {
-            net += 1;
-            net_bytes += (int64_t)block->size_bytes;
-        }
-        change(counters, UF_COUNTER_INACTIVE_SPLIT, c, net);
-        change(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, net_bytes);
+        int64_t is_split = uf__block_is_split(block);
+        net += is_split;
+        net_bytes += is_split * (int64_t)block->size_bytes;
+        uf__counter_change(counters, UF_COUNTER_INACTIVE_SPLIT, c, net);
+        uf__counter_change(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, net_bytes);
     }
     uf__counter_decrease(counters, UF_COUNTER_ACTIVE, c, 1);
     uf__counter_decrease(counters, UF_COUNTER_ACTIVE_BYTES, c, size_bytes);
@@ -362,6 +355,9 @@ void uf__core_complete_block(uf_core *core, uint32_t index)
 uf_status uf__core_free(uf_core *core, uint32_t index)
 {
     uf_block *block = &core->blocks.items[index];
+    /* Whether they can be merged is asked soon, and they are likely not in the cache. */
+    __builtin_prefetch(&core->blocks.items[block->prev]);
+    __builtin_prefetch(&core->blocks.items[block->next]);
     const uf_shelf *shelf = core->shelves[block->shelf];
     uf_counters *counters = &core->counters;
     uf__counter_decrease(counters, UF_COUNTER_ALLOCATION, shelf->pool_class, 1);

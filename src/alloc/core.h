@@ -185,7 +185,12 @@ uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_
 uint32_t uf__core_peek(const uf_core *core, uint64_t bytes, uint32_t stream, uint32_t pool);
 
 /* Completes the frees whose events are done (spec 4.4); the routine step before an allocation. */
-uf_status uf__core_process(uf_core *core) UF_MUST_USE;
+uf_status uf__core_process_waiting(uf_core *core) UF_MUST_USE;
+UF_MUST_USE static inline uf_status uf__core_process(uf_core *core)
+{
+    bool is_waiting = (core->pending.first | core->deferred.first) != 0;
+    return __builtin_expect(is_waiting, 0) ? uf__core_process_waiting(core) : UF_OK;
+}
 
 /* Frees a block: at once if no other stream used it, else when their events are done. */
 uf_status uf__core_free(uf_core *core, uint32_t block) UF_MUST_USE;

@@ -7,12 +7,9 @@ static uint32_t last_less(const uf_block *blocks, uint32_t node, uint64_t size_b
 {
     uint32_t found = UF_NO_BLOCK;
     while (node != UF_NO_BLOCK) {
-        if (uf__freeset_less(&blocks[node], size_bytes, addr)) {
-            found = node;
-            node = blocks[node].right;
-        } else {
-            node = blocks[node].left;
-        }
+        uint32_t is_less = uf__freeset_less(&blocks[node], size_bytes, addr);
+        found = is_less ? node : found;
+        node = blocks[node].child[is_less];
     }
     return found;
 }

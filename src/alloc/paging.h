@@ -83,7 +83,7 @@ uf_status uf__page_destroy(uf_core *core, uf_page_size size) UF_MUST_USE;
 static inline uint32_t uf__page_at(const uf_core *core, uint32_t region_index, uint64_t addr)
 {
     const uf_region *region = &core->regions[region_index];
-    uint64_t granule = (addr - region->addr) / region->page_bytes;
+    uint64_t granule = (addr - region->addr) >> __builtin_ctzll(region->page_bytes);
     return granule < region->page_capacity ? region->pages[granule] : UF_NO_PAGE;
 }
 
@@ -96,9 +96,10 @@ static inline uint64_t uf__page_bytes(const uf_core *core, uint32_t page)
 static inline uint32_t uf__page_cut(const uf_core *core, uint32_t region, uint64_t addr)
 {
     uint32_t page = uf__page_at(core, region, addr);
-    bool is_cut = page != UF_NO_PAGE && core->paging->pages[page].size == UF_PAGE_LARGE &&
-                  core->paging->pages[page].addr < addr;
-    return is_cut ? page : UF_NO_PAGE;
+    if (page == UF_NO_PAGE || core->paging->pages[page].size != UF_PAGE_LARGE) {
+        return UF_NO_PAGE;
+    }
+    return core->paging->pages[page].addr < addr ? page : UF_NO_PAGE;
 }
 
 static inline uint64_t uf__granule_floor(const uf_core *core, uint64_t addr)

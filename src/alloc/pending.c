@@ -270,9 +270,9 @@ static uf_status complete_listed(uf_core *core, bool is_waiting, uint32_t only_p
     return UF_OK;
 }
 
-uf_status uf__core_process(uf_core *core)
+uf_status uf__core_process_waiting(uf_core *core)
 {
-    if (core->redirection_count != 0 || (core->pending.first | core->deferred.first) == 0) {
+    if (core->redirection_count != 0) {
         return UF_OK;
     }
     uf_status status = resume_deferred(core);

@@ -66,7 +66,7 @@ bool uf__addrmap_reserve(uf_addrmap *map, size_t more)
 
 bool uf__addrmap_set(uf_addrmap *map, uint64_t addr, uint32_t value)
 {
-    if (map->count * 2 >= map->capacity && !grow(map)) {
+    if (map->count * 4 >= map->capacity && !grow(map)) {
         uint32_t *found = uf__addrmap_find(map, addr);
         if (found != NULL) {
             *found = value;

@@ -61,12 +61,17 @@ PRIVATE_NEW = """    uf_status status = release_class(core, pool, UF_CLASS_LARGE
         status = release_class(core, pool, UF_CLASS_SMALL);
 """
 
-SEARCH = "    uint32_t index = uf__freeset_at_least(&shelf->cached, blocks, rounded_bytes, 0);\n"
+SEARCH = ("    uint32_t first = uf__freeset_find(&shelf->cached, blocks, rounded_bytes, &spot);\n"
+          "    if (first == UF_NO_BLOCK) {\n        return UF_NO_BLOCK;\n    }\n")
 
 MUTATIONS = (
     Mutation("equal_sizes_are_served_highest_address_first", "alloc/core.c", [
-        (SEARCH, SEARCH + """    if (index != UF_NO_BLOCK) {
-        index = uf__freeset_before(&shelf->cached, blocks, blocks[index].size_bytes, UINT64_MAX);
+        (SEARCH, SEARCH + """    first = uf__freeset_before(&shelf->cached, blocks, blocks[first].size_bytes, UINT64_MAX);
+    spot.link = &shelf->cached.roots[spot.bin];
+    while (*spot.link != first) {
+        uf_block *here = &blocks[*spot.link];
+        spot.link = &here->child[uf__freeset_less(here, blocks[first].size_bytes,
+                                                  blocks[first].addr)];
     }
 """)], [GRAPHS, RESNET]),
     Mutation("a_rest_of_exactly_1_mib_is_split_off", "alloc/core.c", [
@@ -143,18 +148,16 @@ MUTATIONS = (
         ("UF_ACTION_OOM, free_bytes, request->rounded_bytes,",
          "UF_ACTION_OOM, free_bytes, request->segment_bytes,")], [REFUSED]),
     Mutation("inactive_split_changes_piece_by_piece", "alloc/core.c", [
-        ("            net += 1;\n            net_bytes += (int64_t)block->size_bytes;\n",
-         "            change(counters, UF_COUNTER_INACTIVE_SPLIT, c, 1);\n"
-         "            change(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c,\n"
-         "                   (int64_t)block->size_bytes);\n")], [GRAPHS]),
+        ("        net += is_split;\n        net_bytes += is_split * (int64_t)block->size_bytes;\n",
+         "        uf__counter_change(counters, UF_COUNTER_INACTIVE_SPLIT, c, is_split);\n"
+         "        uf__counter_change(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c,\n"
+         "                           is_split * (int64_t)block->size_bytes);\n")], [GRAPHS]),
     Mutation("a_first_split_counts_the_part_handed_out", "alloc/core.c", [
-        ("uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c, rest_bytes);",
-         "uf__counter_increase(counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, c,\n"
-         "                                 request->rounded_bytes);")], [GRAPHS]),
-    Mutation("the_peak_of_both_pools_is_the_sum_of_peaks", "alloc/counters.h", [
-        ("int64_t all = (int64_t)((uint64_t)own->current + "
-         "(uint64_t)counter->of[1 - pool_class].current);",
-         "int64_t all = own->peak + counter->of[1 - pool_class].peak;")], [GRAPHS]),
+        ("net_bytes += size_bytes - (int64_t)rounded_bytes;",
+         "net_bytes += was_split ? size_bytes - (int64_t)rounded_bytes : (int64_t)rounded_bytes;")], [GRAPHS]),
+    Mutation("the_peak_of_both_pools_is_the_sum_of_peaks", "alloc/counters.c", [
+        ("    int64_t all = uf__counter_all(counters, id);\n    if (own",
+         "    int64_t all = mark->peak[0] + mark->peak[1];\n    if (own")], [GRAPHS]),
     Mutation("active_bytes_fall_by_the_merged_size", "alloc/core.c", [
         ("uf__counter_decrease(counters, UF_COUNTER_ACTIVE_BYTES, c, size_bytes);",
          "uf__counter_decrease(counters, UF_COUNTER_ACTIVE_BYTES, c, block->size_bytes);")],

@@ -110,13 +110,13 @@ DAMAGE_TEST(a_wrong_end_of_the_waiting_list_is_found, b.core.pending.last, 0,
 DAMAGE_TEST(a_waiting_block_on_the_wrong_list_is_found, at(waiting)->life, UF_LIFE_DEFERRED,
             "a list of waiting blocks is wrong")
 DAMAGE_TEST(wrong_reserved_bytes_are_found,
-            b.core.counters.counters[UF_COUNTER_RESERVED_BYTES].of[UF_CLASS_LARGE].current,
-            kept + 512, "counter 5 of class 1")
+            b.core.counters.counters[UF_COUNTER_RESERVED_BYTES].room[UF_CLASS_LARGE], kept + 512,
+            "counter 5 of class 1")
 DAMAGE_TEST(a_wrong_number_of_segments_is_found,
-            b.core.counters.counters[UF_COUNTER_SEGMENT].of[UF_CLASS_SMALL].current, kept - 1,
+            b.core.counters.counters[UF_COUNTER_SEGMENT].room[UF_CLASS_SMALL], kept - 1,
             "counter 1 of class 0")
 DAMAGE_TEST(wrong_inactive_bytes_are_found,
-            b.core.counters.counters[UF_COUNTER_INACTIVE_SPLIT_BYTES].of[UF_CLASS_SMALL].current,
+            b.core.counters.counters[UF_COUNTER_INACTIVE_SPLIT_BYTES].room[UF_CLASS_SMALL],
             kept + 1, "counter 7 of class 0")
 DAMAGE_TEST(a_wrong_requested_size_is_found, at(first)->requested_bytes, kept + 1,
             "counter 8 of class 0")

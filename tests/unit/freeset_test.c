@@ -64,6 +64,20 @@ static uint32_t nth(uint32_t at)
     return at < sorted.count ? sorted.items[at] : UF_NO_BLOCK;
 }
 
+/* What an allocation does: the first block of a size, and out with it. */
+static void find_and_put_back(uint64_t size_bytes)
+{
+    uint32_t rank = rank_of(size_bytes, 0);
+    uf_freeset_spot spot;
+    uint32_t found = uf__freeset_find(&set, blocks, size_bytes, &spot);
+    ck_assert_uint_eq(found, nth(rank));
+    if (found != UF_NO_BLOCK) {
+        uf__freeset_remove_at(&set, blocks, spot);
+        ck_assert_uint_eq(uf__freeset_at_least(&set, blocks, size_bytes, 0), nth(rank + 1));
+        uf__freeset_insert(&set, blocks, found);
+    }
+}
+
 /* Every question about one key. */
 static void ask(uint64_t size_bytes, uint64_t addr)
 {
@@ -121,6 +135,7 @@ static void drive(unsigned kind, unsigned step_count)
         }
         ask(size_of(kind, &random), suite_random(&random) % 2 == 0 ? 0 : blocks[index].addr);
         ask(blocks[index].size_bytes, blocks[index].addr);
+        find_and_put_back(size_of(kind, &random));
         if (step % 1000 == 0) {
             compare_lists();
         }
@@ -162,7 +177,7 @@ static uint32_t depth_of(uint32_t node)
     if (node == UF_NO_BLOCK) {
         return 0;
     }
-    uint32_t left = depth_of(blocks[node].left), right = depth_of(blocks[node].right);
+    uint32_t left = depth_of(blocks[node].child[0]), right = depth_of(blocks[node].child[1]);
     return 1 + (left > right ? left : right);
 }
 
@@ -202,25 +217,28 @@ END_TEST
 START_TEST(bins_rise_with_the_size_and_stay_in_range)
 {
     uint32_t last = 0;
-    for (uint64_t size_bytes = 512; size_bytes < 1048576; size_bytes += 512) {
-        uint32_t bin = uf__freeset_bin(size_bytes);
-        ck_assert(bin == last || bin == last + 1);
-        last = bin;
+    for (uint64_t size_bytes = 512; size_bytes < 131072; size_bytes += 512) {
+        ck_assert_uint_eq(uf__freeset_bin(size_bytes), last + 1);
+        last++;
     }
-    for (unsigned log2 = 20; log2 < 64; log2++) {
-        for (uint64_t part = 0; part < 32; part++) {
-            uint64_t size_bytes = (UINT64_C(1) << log2) + (part << (log2 - 5));
+    ck_assert_uint_eq(last + 1, UF_FREESET_EXACT_BIN_COUNT);
+    for (unsigned log2 = 17; log2 < 47; log2++) {
+        for (uint64_t part = 0; part < 128; part++) {
+            uint64_t width_bytes = UINT64_C(1) << (log2 - 7);
+            uint64_t size_bytes = (UINT64_C(1) << log2) + part * width_bytes;
             uint32_t bin = uf__freeset_bin(size_bytes);
             ck_assert_uint_eq(bin, last + 1);
-            ck_assert_uint_eq(uf__freeset_bin(size_bytes + (UINT64_C(1) << (log2 - 5)) - 1), bin);
+            ck_assert_uint_eq(uf__freeset_bin(size_bytes + width_bytes - 1), bin);
             last = bin;
         }
     }
-    ck_assert_uint_lt(uf__freeset_bin(UINT64_MAX), UF_FREESET_BIN_COUNT);
+    ck_assert_uint_eq(last, UF_FREESET_BIN_COUNT - 1);
+    ck_assert_uint_eq(uf__freeset_bin(UINT64_C(1) << 60), UF_FREESET_BIN_COUNT - 1);
+    ck_assert_uint_eq(uf__freeset_bin(UINT64_MAX), UF_FREESET_BIN_COUNT - 1);
 }
 END_TEST
 
-START_TEST(the_largest_sizes_have_bins_of_their_own)
+START_TEST(the_largest_sizes_share_a_bin)
 {
     blocks[1] = (uf_block){.addr = 512, .size_bytes = UINT64_C(1) << 60};
     blocks[2] = (uf_block){.addr = 1024, .size_bytes = UINT64_MAX - 511};
@@ -228,6 +246,9 @@ START_TEST(the_largest_sizes_have_bins_of_their_own)
     insert(2);
     ask(0, 0);
     ask(UINT64_C(1) << 60, 513);
+    find_and_put_back(512);
+    find_and_put_back((UINT64_C(1) << 60) + 512);
+    find_and_put_back(UINT64_MAX);
     ask(UINT64_MAX, UINT64_MAX);
     compare_lists();
 }
@@ -237,6 +258,8 @@ START_TEST(an_empty_set_answers_none)
 {
     ask(0, 0);
     ask(UINT64_MAX, UINT64_MAX);
+    find_and_put_back(512);
+    find_and_put_back(UINT64_MAX);
     listed[0] = 77;
     uf__freeset_list(&set, blocks, listed);
     ck_assert_uint_eq(listed[0], 77);
@@ -253,7 +276,7 @@ int main(void)
                                     twenty_thousand_equal_blocks_by_rising_address_stay_shallow,
                                     twenty_thousand_equal_blocks_by_falling_address_stay_shallow,
                                     bins_rise_with_the_size_and_stay_in_range,
-                                    the_largest_sizes_have_bins_of_their_own,
+                                    the_largest_sizes_share_a_bin,
                                     an_empty_set_answers_none,
                                     NULL,
                                 });
