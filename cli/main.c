@@ -26,6 +26,11 @@ static const cli_verb verbs[] = {
     {"check", "say what settings really do, in a string, files, the environment", cli_check},
     {"doctor", "examine this machine: driver, cards, settings, torch, a model's files", cli_doctor},
     {"convert", "convert a recording between trace formats", cli_convert},
+    {"run", "run a PyTorch program on unfrag's allocator", cli_run},
+    {"env", "shell lines that switch unfrag on", cli_env},
+    {"torch", "build the glue for the active Python's torch", cli_torch},
+    {"record", "a snapshot with history from an unchanged PyTorch program", cli_record},
+    {"trial", "run a program repeatedly under several settings and compare", cli_trial},
 };
 
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])

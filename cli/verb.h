@@ -18,9 +18,14 @@ typedef struct cli_verb {
 cli_verb_run cli_check;
 cli_verb_run cli_convert;
 cli_verb_run cli_doctor;
+cli_verb_run cli_env;
 cli_verb_run cli_explain;
 cli_verb_run cli_plan;
 cli_verb_run cli_replay;
+cli_verb_run cli_record;
+cli_verb_run cli_run;
+cli_verb_run cli_torch;
+cli_verb_run cli_trial;
 cli_verb_run cli_tune;
 
 #endif
