@@ -20,10 +20,14 @@ typedef struct fake_kernel {
     kernel_body *body;
 } fake_kernel;
 
+/* A graph may run it again and again: it lives as long as the process. */
 typedef struct launch {
+    struct launch *next;
     const fake_kernel *kernel;
     uint64_t parameters[PARAMETERS_MAX];
 } launch;
+
+static launch *launches; /* all */
 
 static uint32_t word_of(uint64_t pattern, uint64_t i)
 {
@@ -152,11 +156,13 @@ EXPORT int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsi
     if (result == SUCCESS && fake_current_card() < 0) {
         result = INVALID_CONTEXT;
     }
-    launch *l = result == SUCCESS ? malloc(sizeof *l) : NULL; /* a graph may keep it for ever */
+    launch *l = result == SUCCESS ? malloc(sizeof *l) : NULL;
     if (l == NULL) {
         return fake_end(result == SUCCESS ? OUT_OF_MEMORY : result);
     }
     l->kernel = kernel;
+    l->next = launches;
+    launches = l;
     for (uint32_t i = 0; i < kernel->parameter_count; i++) {
         memcpy(&l->parameters[i], parameters[i], sizeof l->parameters[i]);
     }

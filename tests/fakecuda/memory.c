@@ -110,10 +110,14 @@ EXPORT int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
     return copy("cuMemcpyHtoD_v2", (void *)(uintptr_t)to, from, bytes);
 }
 
+/* A graph may use it again and again: it lives as long as the process. */
 typedef struct filling {
+    struct filling *next;
     uint32_t value;
     uint64_t source_addr; /* copied from there if it is not 0 */
 } filling;
+
+static filling *fillings; /* all */
 
 static void fill(void *context, uint64_t addr, uint64_t size_bytes)
 {
@@ -128,7 +132,6 @@ static void fill(void *context, uint64_t addr, uint64_t size_bytes)
     }
 }
 
-/* The record lives as long as the process: a graph may use it again and again. */
 static int fill_later(const char *call, uint64_t addr, uint64_t bytes, filling what, void *stream)
 {
     uf_host *host = NULL;
@@ -139,6 +142,8 @@ static int fill_later(const char *call, uint64_t addr, uint64_t bytes, filling w
     }
     if (result == SUCCESS) {
         *f = what;
+        f->next = fillings;
+        fillings = f;
         result = fake_launch(
             stream,
             &(uf_host_job){.kernel = fill, .context = f, .addr = addr, .size_bytes = bytes});

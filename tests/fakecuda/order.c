@@ -60,7 +60,7 @@ static void count_call(const char *call)
 /* What the orders say of this call. */
 static int obey(const char *call)
 {
-    int result = SUCCESS;
+    int result = strcmp(world.setup.liar, call) == 0 ? LIE : SUCCESS;
     for (uint32_t i = 0; i < order_count; i++) {
         order *o = &orders[i];
         if ((o->call[0] != '\0' && strcmp(o->call, call) != 0) || o->at_count == 0 ||

@@ -120,6 +120,8 @@ static void read_item(fake_setup *setup, char *item)
         read_failure(setup, fields, count);
     } else if (strcmp(item, "driver") == 0) {
         snprintf(setup->driver, sizeof setup->driver, "%s", fields[0]);
+    } else if (strcmp(item, "lie") == 0) {
+        snprintf(setup->liar, sizeof setup->liar, "%s", fields[0]);
     } else if (!read_number(setup, item, fields, count)) {
         reject(item);
     }

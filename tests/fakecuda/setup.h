@@ -10,6 +10,7 @@
  *   card=NAME|TOTAL|FREE|FLAGS        bytes; flags: novmm nohost nofile (no exportable handles)
  *                                     nopeer mig ecc integrated exclusive hidden (from CUDA), with
  *                                     ',' between
+ *   lie=FUNCTION                      that function does nothing and says that all is well
  *   granule=BYTES|BYTES               of handles, minimum and recommended; both 2 MiB without it
  *   space=BYTES                       of addresses that each card can reserve
  *   pace=N                            kernels run by themselves too: up to N at a query of an event
@@ -54,6 +55,7 @@ typedef struct fake_setup {
     fake_process processes[FAKE_PROCESSES_MAX];
     fake_failure failures[FAKE_FAILURES_MAX];
     int card_count, process_count, failure_count;
+    char liar[48]; /* empty: none */
     uint64_t granule_bytes, recommended_bytes, space_bytes, others_bytes, pace;
 } fake_setup;
 

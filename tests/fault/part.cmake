@@ -9,7 +9,7 @@ set_target_properties(every_call PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_B
 add_dependencies(every_call fake_driver)
 # quick: some calls of each kind; full: many; soak: all.
 foreach(name plain torch expandable unfrag unfrag-others)
-    add_test(NAME fault_${name} COMMAND every_call --setting ${name} --every 61)
+    add_test(NAME fault_${name} COMMAND every_call --setting ${name} --every 97)
     add_test(NAME fault_full_${name} COMMAND every_call --setting ${name} --every 17 --first 5)
     add_test(NAME fault_all_${name} COMMAND every_call --setting ${name})
     set_tests_properties(fault_full_${name} PROPERTIES LABELS full)

@@ -12,3 +12,6 @@ foreach(name conformance fills capture alias copy gather transpose peer mapping 
     set_tests_properties(fakegpu_${name} PROPERTIES ENVIRONMENT
         "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/tests/fakecuda/cuda;UNFRAG_FAKE_GPU=card=fake|402653184\\;card=fake|402653184\\;granule=65536|65536")
 endforeach()
+add_test(NAME fakegpu_lies_are_noticed COMMAND ${Python3_EXECUTABLE}
+    ${CMAKE_CURRENT_LIST_DIR}/lies.py $<TARGET_FILE:gpu_tests>
+    ${PROJECT_BINARY_DIR}/tests/fakecuda/cuda)
