@@ -15,6 +15,7 @@ typedef struct run_options {
     char *const *command;
 } run_options;
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type is argp's */
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     (void)argument;
