@@ -22,6 +22,7 @@ static const cli_verb verbs[] = {
     {"explain", "from an out-of-memory message to its cause and cure", cli_explain},
     {"replay", "play a recording again, exactly or under other settings", cli_replay},
     {"tune", "find the best settings and the smallest card, with proof", cli_tune},
+    {"report", "make one page of a recording: timeline, memory map, causes", cli_report},
     {"plan", "will a model fit a card, at a size, batch and set of options", cli_plan},
     {"check", "say what settings really do, in a string, files, the environment", cli_check},
     {"doctor", "examine this machine: driver, cards, settings, torch, a model's files", cli_doctor},

@@ -26,6 +26,7 @@ cli_verb_run cli_record;
 cli_verb_run cli_run;
 cli_verb_run cli_torch;
 cli_verb_run cli_trial;
+cli_verb_run cli_report;
 cli_verb_run cli_tune;
 
 #endif

@@ -179,10 +179,12 @@ static void native_causes(uf_explanation *out, const view *at)
     if (passes_limit(at) && !sums->is_limit_inferred) {
         say_limit(out, at);
     }
-    if (out->message.form == UF_MESSAGE_SNAPSHOT && at->is_refused) {
+    bool is_snapshot = out->message.form == UF_MESSAGE_SNAPSHOT;
+    if (is_snapshot && at->is_refused) {
         say_snapshot_limit(out, at);
     }
-    if (at->is_refused && !at->is_narrow) {
+    /* Where the limit is known it is the limit that said no. */
+    if (at->is_refused && !at->is_narrow && !(is_snapshot && passes_limit(at))) {
         say_refused(out, at);
     }
     if (passes_limit(at)) {
@@ -358,6 +360,15 @@ static void add_leak(const uf_explain_request *request, uf_explanation *out)
     }
 }
 
+/* What could still be had from the driver: all it has, or what the limit leaves of it. */
+static int64_t snapshot_room(const view *at)
+{
+    const uf_reckoning *sums = at->sums;
+    int64_t rest = sums->limit.bytes - sums->reserved.bytes;
+    bool is_limited = sums->limit.is_known && sums->reserved.is_known && rest < at->device.bytes;
+    return !is_limited ? at->device.bytes : rest > 0 ? rest : 0;
+}
+
 /* The snapshot knows the largest hole; the message only the sum. */
 static void add_snapshot(const uf_explain_request *request, uf_explanation *out, const view *at)
 {
@@ -365,9 +376,10 @@ static void add_snapshot(const uf_explain_request *request, uf_explanation *out,
     if (state == NULL || !at->asked.is_known || state->pinned_count == 0 || at->is_larger) {
         return;
     }
-    int64_t between = (int64_t)state->between_bytes;
-    if (out->message.form == UF_MESSAGE_SNAPSHOT && at->device.bytes < at->asked.bytes &&
-        at->device.bytes + between >= at->asked.bytes) {
+    int64_t between = (int64_t)state->between_bytes, room = snapshot_room(at);
+    bool is_of_failure = (int64_t)state->largest_cached_bytes < at->asked.bytes; /* not of later */
+    if (out->message.form == UF_MESSAGE_SNAPSHOT && is_of_failure && room < at->asked.bytes &&
+        room + between >= at->asked.bytes) {
         add(out, UF_CAUSE_FRAGMENTATION,
             "%s lie between live blocks, the largest piece has %s, and %s were wanted",
             SIZE(between), SIZE((int64_t)state->largest_cached_bytes), SIZE(at->asked.bytes));
@@ -394,6 +406,9 @@ void uf__explain_causes(const uf_explain_request *request, uf_explanation *out)
         apple_causes(out, &at);
     } else if (is_native(message->form)) {
         bool is_blind = message->form == UF_MESSAGE_X0 || message->form == UF_MESSAGE_X1;
+        if (out->reckoning.limit.is_known) {
+            add_snapshot(request, out, &at); /* what fits under the limit failed for its holes */
+        }
         native_causes(out, &at);
         if (is_blind) {
             blind_causes(out, &at);
