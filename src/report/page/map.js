@@ -5,6 +5,9 @@
 (function () {
   const el = Report.el;
   const GUTTER = 74, RIGHT = 12, AXIS = 22;
+  /* While the picture moves, only so many blocks are drawn, the largest; the rest follow when it
+   * rests. */
+  const MOVING_BLOCKS = 60000, REST_MS = 160;
 
   class TimeMap {
     constructor(recording, data, view, paint, holder, onSelect) {
@@ -24,7 +27,12 @@
 
     resetHeight() { this.low = 0; this.high = Math.max(1, this.data.height); }
 
-    schedule() {
+    schedule(what) {
+      if (what === "range" && this.order.length > MOVING_BLOCKS) {
+        this.isMoving = true;
+        clearTimeout(this.resting);
+        this.resting = setTimeout(() => { this.isMoving = false; this.schedule(); }, REST_MS);
+      }
       if (this.isScheduled || !this.isShown) return;
       this.isScheduled = true;
       requestAnimationFrame(() => { this.isScheduled = false; this.draw(); });
@@ -78,7 +86,7 @@
       const palette = this.paint.palette(), classes = this.paint.classes, hits = this.paint.hits, order = this.order;
       const faint = palette.map(colour => Report.mix(cached, colour, .22)), hit = Report.pixel("hit");
       for (let pass = 0; pass < (hits ? 2 : 1); pass++) {
-        for (let k = 0; k < order.length; k++) {
+        for (let k = this.isMoving && !hits ? order.length - MOVING_BLOCKS : 0; k < order.length; k++) {
           const i = order[k];
           if (spans.to[i] <= from || spans.from[i] >= to) continue;
           const y = spans.y[i], top = y + spans.size[i];
@@ -182,14 +190,14 @@
       const part = (centre - this.low) / (this.high - this.low);
       this.low = Math.max(0, Math.min(this.data.height - height, centre - part * height));
       this.high = Math.max(this.low + 1, this.low + height);
-      this.schedule();
+      this.schedule("range");
     }
 
     panHeight(part) {
       const height = this.high - this.low;
       this.low = Math.max(0, Math.min(this.data.height - height, this.low + height * part));
       this.high = this.low + height;
-      this.schedule();
+      this.schedule("range");
     }
 
     reset() { this.resetHeight(); this.view.reset(); this.schedule(); }
