@@ -85,39 +85,56 @@ static bool hold(uf_walker *walker, uf_extent extent)
                                                                  owner, UF_BLOCKMAP_CACHED});
 }
 
-/* The extents in [addr, addr + size_bytes) end; those that reach out of it go on as new ones. */
+/* The extent that holds addr now, or UF_NONE. Nearly always one starts there. */
+static uint32_t extent_at(const uf_walker *walker, uint64_t addr)
+{
+    const uf_history *history = walker->history;
+    const uint32_t *found = uf__addrmap_find(&walker->extents, addr);
+    if (found != NULL) {
+        return *found;
+    }
+    for (uint64_t i = history->extent_count; i-- > 0;) {
+        const uf_extent *extent = &history->extents[i];
+        if (extent->to == UF_HISTORY_END && extent->addr <= addr &&
+            addr - extent->addr < extent->size_bytes) {
+            return (uint32_t)i;
+        }
+    }
+    return UF_NONE;
+}
+
+/* What is left of an extent goes on as a new one. */
+static bool go_on_with(uf_walker *walker, uf_extent extent, uint64_t addr, uint64_t end,
+                       uint32_t at)
+{
+    extent.addr = addr;
+    extent.size_bytes = end - addr;
+    extent.from = at;
+    extent.is_start = false;
+    return end == addr ||
+           (uf__addrmap_set(&walker->extents, addr, (uint32_t)walker->history->extent_count) &&
+            add_extent(walker->history, extent));
+}
+
+/* The extents in [addr, addr + size_bytes) end; what reaches out of it goes on. */
 static bool let_go_extents(uf_walker *walker, uint64_t addr, uint64_t size_bytes, uint32_t at)
 {
     uf_history *history = walker->history;
     uint64_t end = addr + size_bytes;
-    const uint32_t *first = uf__addrmap_find(&walker->extents, addr);
-    /* Parts are given back as they were mapped, nearly always. */
-    uint64_t start = first != NULL ? *first : 0, count = history->extent_count;
-    bool is_whole = first != NULL && history->extents[start].size_bytes == size_bytes;
-    for (uint64_t i = start; i < count; i++) {
-        uf_extent extent = history->extents[i];
+    while (addr < end) {
+        uint32_t index = extent_at(walker, addr);
+        if (index == UF_NONE) {
+            break; /* the rest is not held: it was counted when it was looked for */
+        }
+        uf_extent extent = history->extents[index];
         uint64_t extent_end = extent.addr + extent.size_bytes;
-        if (extent.to == UF_HISTORY_END && extent.addr < end && extent_end > addr) {
-            history->extents[i].to = at;
-            uf__addrmap_remove(&walker->extents, extent.addr);
-            uf_extent below = extent, above = extent;
-            below.from = above.from = at;
-            below.size_bytes = addr > extent.addr ? addr - extent.addr : 0;
-            above.addr = end;
-            above.size_bytes = extent_end > end ? extent_end - end : 0;
-            if ((below.size_bytes > 0 &&
-                 !(uf__addrmap_set(&walker->extents, below.addr, (uint32_t)history->extent_count) &&
-                   add_extent(history, below))) ||
-                (above.size_bytes > 0 &&
-                 !(uf__addrmap_set(&walker->extents, above.addr, (uint32_t)history->extent_count) &&
-                   add_extent(history, above)))) {
-                return false;
-            }
+        history->extents[index].to = at;
+        uf__addrmap_remove(&walker->extents, extent.addr);
+        if (!go_on_with(walker, extent, extent.addr, addr, at) ||
+            (extent_end > end && !go_on_with(walker, extent, end, extent_end, at))) {
+            return false;
         }
-        if (is_whole) {
-            break;
-        }
-        start = 0;
+        addr = extent_end;
     }
     return true;
 }

@@ -56,7 +56,8 @@
         [["address", "address"], ["cached", "most cached"], ["size", "size"]].map(([value, name]) => el("option", { value: value }, name)));
       this.orderLabel = el("label", {}, "segments by", order);
       const places = el("select", { id: "map-place", onchange: event => { if (event.target.value !== "") this.view.look(Number(event.target.value)); } },
-        this.recording.moments.map(m => el("option", { value: m.event }, Report.momentName(this.recording, m))));
+        this.recording.moments.map(m => el("option", { value: m.event }, Report.momentName(this.recording, m))),
+        el("option", { value: "", hidden: true }, "another"));
       return el("div", { class: "toolbar" }, this.hasTime ? modes : null, el("label", {}, "colour by", colours), this.orderLabel,
         this.hasTime ? el("label", {}, "moment", places) : null,
         el("span", { class: "switch push", role: "group", "aria-label": "Zoom of the map" },
@@ -142,7 +143,7 @@
       this.now.textContent = "The moment that is looked at: " + segments + this.view.name(this.view.moment) +
         (this.mode === "moment" ? ". Click the timeline for another." : ". Click to choose another; drag to zoom, Ctrl and the wheel too.");
       const places = document.getElementById("map-place");
-      if (places) places.value = String(this.view.moment);
+      if (places) places.value = this.recording.moments.some(m => m.event === this.view.moment) ? String(this.view.moment) : "";
     }
 
     table() {

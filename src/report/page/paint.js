@@ -57,10 +57,11 @@
 
     /* The groups with most memory over time get a colour each, the rest the last one. */
     group(mode) {
-      const spans = this.data.spans, values = spans[mode], sums = new Map();
+      const spans = this.data.spans, sums = new Map();
+      const values = mode === "stack" ? this.frameOfSpans() : spans[mode];
       for (let i = 0; i < spans.count; i++)
         sums.set(values[i], (sums.get(values[i]) || 0) + spans.size[i] * (spans.to[i] - spans.from[i]));
-      const ranked = Array.from(sums.keys()).sort((a, b) => sums.get(b) - sums.get(a) || a - b);
+      const ranked = Array.from(sums.keys()).sort((a, b) => sums.get(b) - sums.get(a) || (a < b ? -1 : 1));
       const has = new Map(ranked.slice(0, GROUPS - 1).map((value, k) => [value, k]));
       for (let i = 0; i < spans.count; i++) {
         const k = has.get(values[i]);
@@ -75,7 +76,16 @@
       const recording = this.recording;
       if (mode === "stream") return "stream " + (recording.streams[value] || "?");
       if (mode === "pool") return value === 0 ? "default pool" : "pool " + recording.pools[value];
-      return value === 0 ? "no stack" : this.frameName(value - 1);
+      return value === "" ? "no stack" : value;
+    }
+
+    /* Stacks that end in the same line of the program are one group. */
+    frameOfSpans() {
+      const names = new Map([[0, ""]]);
+      return Array.from(this.data.spans.stack, stack => {
+        if (!names.has(stack)) names.set(stack, this.frameName(stack - 1));
+        return names.get(stack);
+      });
     }
 
     /* The innermost frame that is not PyTorch's own, short. */
@@ -166,7 +176,7 @@
         const life = spans.to[i] - spans.from[i];
         facts.push(["age", Report.plural(life, "event") + (this.data.times
           ? ", " + Report.duration(Report.timeOf(this.data, spans.to[i]) - Report.timeOf(this.data, spans.from[i])) : "")]);
-        if (spans.wait[i] > 0) facts.push(["waited", Report.plural(spans.wait[i], "event") + " for another stream after its free"]);
+        if (spans.wait[i] > 1) facts.push(["waited", Report.plural(spans.wait[i], "event") + " for another stream after its free"]);
       }
       if (recording.streams.length > 1) facts.push(["stream", recording.streams[spans.stream[i]]]);
       if (spans.pool[i] > 0) facts.push(["private pool", recording.pools[spans.pool[i]]]);

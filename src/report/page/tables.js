@@ -153,7 +153,7 @@
         el("ol", {}, stacks[site.stack].split(",").map(id => el("li", {}, recording.frames[Number(id)])))),
       Report.bytes(site.peak_bytes), Report.count(site.peak_count), Report.bytes(site.alloc_bytes), Report.count(site.alloc_count), Report.bytes(site.largest_bytes)]);
     Report.section("sites", "Who allocates", "Call stacks by what they held when most was live. Open one to see all of it.",
-      Report.longTable("The first " + rows.length + " of " + Report.plural(recording.site_count, "call stack"),
+      Report.longTable((rows.length < recording.site_count ? "The first " + rows.length + " of " : "") + Report.plural(recording.site_count, "call stack"),
         [{ name: "innermost frame of the program" }, { name: "at the peak", isNumber: true }, { name: "blocks then", isNumber: true },
           { name: "in all", isNumber: true }, { name: "allocations", isNumber: true }, { name: "largest", isNumber: true }], rows, 20),
       Report.how(el("p", {}, "At the peak counts what was live when the program held most: that is what decides which card it needs. ",
