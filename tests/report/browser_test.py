@@ -42,7 +42,7 @@ return arguments[0].map(([over, under]) => { const a = light(Report.colour(over)
 # Accessible names: of everything that can be focused, of pictures, of table headings.
 UNNAMED = """
 const found = [];
-for (const node of document.querySelectorAll("button, a, input, select, summary, [tabindex='0'], [role=img], [role=tab]")) {
+for (const node of document.querySelectorAll("button, a, input, select, summary, [tabindex='0'], [role=img], [role=application], [role=tab]")) {
   const label = node.getAttribute("aria-label") || node.textContent.trim() ||
     (node.labels && node.labels.length > 0 ? node.labels[0].textContent : "") || node.title;
   if (!label) found.push(node.outerHTML.slice(0, 80));
@@ -198,8 +198,14 @@ def keys_move_and_zoom(pages):
         assert close_to(end - start, 10190 / 2, 2), picture
         browser.keys("ArrowLeft")
         assert browser.run(VIEW)[0] < start, picture
+        if picture == "#timeline-chart":
+            said = browser.run("return document.getElementById('timeline-readout').textContent")
+            assert said.startswith("Shown: from event ") and "reserved up to" in said, said
         browser.keys("0")
         assert browser.run(VIEW)[:2] == [0, 10190], picture
+        moment = browser.run(VIEW)[2]
+        browser.keys(",", ",")
+        assert close_to(browser.run(VIEW)[2], moment - 2 * 51, 2), picture
     browser.run("document.querySelector('[role=tab][aria-selected=true]').focus()")
     browser.keys("ArrowRight")
     assert browser.run("return document.activeElement.textContent") == "end"

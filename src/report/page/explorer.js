@@ -20,9 +20,9 @@
       const cached = el("span", { class: "swatch cached" });
       const section = Report.section("map", "Memory map", [this.hasTime ? "Every block where it lay and as long as it lived." : "Every block where it lay.",
         cached, "is reserved and in no block: memory that is lost to everything that does not fit into it."]);
-      this.timeHolder = el("div", { class: "map", id: "map-time", tabindex: "0", role: "img", "aria-label":
+      this.timeHolder = el("div", { class: "map", id: "map-time", tabindex: "0", role: "application", "aria-label":
         "Memory map: addresses upwards, time to the right. Arrow keys move, plus and minus zoom, 0 shows all. The blocks are listed in the table below." });
-      this.momentHolder = el("div", { class: "map scroll", id: "map-moment-view", tabindex: "0", role: "img", hidden: true, "aria-label":
+      this.momentHolder = el("div", { class: "map scroll", id: "map-moment-view", tabindex: "0", role: "application", hidden: true, "aria-label":
         "Memory map at one moment: segments as bars. Left and right change the moment, plus and minus the scale. The blocks are listed in the table below." });
       section.append(this.toolbar(), this.searchBar(), this.timeHolder, this.momentHolder, this.now, this.legend, this.details, this.table(), this.how());
       const choose = i => this.choose(i);

@@ -114,12 +114,11 @@
       ? "At the peak, at failures and at the end: what was cached, why it could not be given back, and which blocks were in the way."
       : "What was cached, why it cannot be given back, and which blocks are in the way.");
     const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Moments" }), place = el("div", {});
-    const buttons = recording.moments.map((moment, k) => el("button", { type: "button", role: "tab", "aria-selected": "false", "aria-pressed": "false",
+    const buttons = recording.moments.map((moment, k) => el("button", { type: "button", role: "tab", "aria-selected": "false",
       tabindex: k === 0 ? "0" : "-1", "aria-controls": "moment-panel", onclick: () => choose(k) }, Report.momentName(recording, moment)));
     function choose(k) {
       buttons.forEach((button, i) => {
         button.setAttribute("aria-selected", String(i === k));
-        button.setAttribute("aria-pressed", String(i === k));
         button.tabIndex = i === k ? 0 : -1;
       });
       place.replaceChildren(momentPanel(recording, data, view, recording.moments[k]));

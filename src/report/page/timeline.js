@@ -86,7 +86,11 @@
       this.isMarked = [true, true, true];
       this.build();
       new ResizeObserver(() => this.resize()).observe(holder);
-      view.listen(what => what === "moment" ? this.plot.redraw(false) : this.refresh());
+      view.listen(what => {
+        if (what === "moment") this.plot.redraw(false); else this.refresh();
+        /* Who works with keys hears what changed. */
+        if (document.activeElement === holder) { if (what === "moment") this.readAt(view.moment); else this.readRange(); }
+      });
       Report.onTheme(() => this.build());
     }
 
@@ -221,6 +225,13 @@
         part.width > 1 ? "(the most of " + Report.count(part.width) + " events)" : "", near ? "; " + near : "");
     }
 
+    readRange() {
+      const view = this.view, data = this.data, part = cut(data, view.from, view.to, this.points());
+      const most = key => data.pyramids[key][part.level].most.subarray(part.first, part.end).reduce((a, b) => Math.max(a, b), 0);
+      this.readout.textContent = "Shown: from " + view.name(view.from) + ", to " + view.name(view.to) + "; live up to " +
+        Report.bytes(most("live")) + ", reserved up to " + Report.bytes(most("reserved")) + ".";
+    }
+
     nearestMark(event) {
       const reach = (this.view.to - this.view.from) / 150;
       let best = null;
@@ -273,10 +284,10 @@
   }
 
   Report.addTimeline = function (recording, data, view) {
-    const chart = el("div", { class: "chart", id: "timeline-chart", tabindex: "0", role: "img",
+    const chart = el("div", { class: "chart", id: "timeline-chart", tabindex: "0", role: "application",
       "aria-label": "Live, allocated, active and reserved memory over time. Peak live " + Report.bytes(recording.peak_live.bytes) +
-        ", peak reserved " + Report.bytes(recording.peak_reserved.bytes) + ". Arrow keys move, plus and minus zoom, 0 shows all. The table below has the same as text." });
-    const readout = el("p", { class: "readout", id: "timeline-readout" }, "Point at the chart to read it; drag to zoom, click to look at a moment.");
+        ", peak reserved " + Report.bytes(recording.peak_reserved.bytes) + ". Arrow keys move, plus and minus zoom, 0 shows all, comma and full stop move the moment. The table below has the same as text." });
+    const readout = el("p", { class: "readout", id: "timeline-readout", role: "status" }, "Point at the chart to read it; drag to zoom, click to look at a moment.");
     const section = Report.section("timeline", "Timeline",
       "What the program held (blue) and what was reserved for it. The gap between the two is memory that the allocator keeps and no tensor uses.");
     const toolbar = el("div", { class: "toolbar" });

@@ -73,6 +73,8 @@
     switch (key) {
       case "ArrowLeft": view.pan(-.2); return true;
       case "ArrowRight": view.pan(.2); return true;
+      case ",": view.look(view.moment - Math.max(1, (view.to - view.from) / 200)); return true;
+      case ".": view.look(view.moment + Math.max(1, (view.to - view.from) / 200)); return true;
       case "+": case "=": view.zoom(.5); return true;
       case "-": case "_": view.zoom(2); return true;
       case "0": case "Escape": view.reset(); return true;
