@@ -15,13 +15,34 @@
 #include "base/output.h"
 #include "base/size.h"
 #include "compress.h"
+#include "convert_form.h"
 #include "exit_code.h"
 #include "input.h"
 #include "interrupt.h"
 #include "json.h"
+#include "number_option.h"
 #include "table.h"
 
-typedef enum convert_form { FORM_BY_NAME, FORM_UFT, FORM_PICKLE } convert_form;
+typedef enum convert_form {
+    FORM_BY_NAME,
+    FORM_UFT,
+    FORM_PICKLE,
+    FORM_PERFETTO,
+    FORM_CSV,
+    FORM_COUNT
+} convert_form;
+
+static const char *const form_names[FORM_COUNT] = {"", "uft", "pickle", "perfetto", "csv"};
+
+/* The ends of file names; compression comes after them. */
+static const struct {
+    const char *end;
+    convert_form form;
+} name_ends[] = {{".uft", FORM_UFT},
+                 {".pickle", FORM_PICKLE},
+                 {".pkl", FORM_PICKLE},
+                 {".perfetto.json", FORM_PERFETTO},
+                 {".csv", FORM_CSV}};
 
 typedef struct convert_options {
     const char *input;
@@ -31,31 +52,56 @@ typedef struct convert_options {
     bool is_forced;
     bool skip_stacks;
     bool is_json;
+    cli_perfetto_bounds bounds;
 } convert_options;
+
+enum { KEY_POINTS = 256, KEY_BLOCKS };
 
 static const struct argp_option option_list[] = {
     {"to", 't', "FORM", 0,
-     "Write this form: uft (compact, ours) or pickle (a snapshot for PyTorch's memory viewer); by "
-     "default the name of OUT decides: .uft, .pickle or .pkl",
+     "Write this form: uft (compact, ours), pickle (a snapshot for PyTorch's memory viewer), "
+     "perfetto (for Perfetto and chrome://tracing) or csv; by default the name of OUT decides: "
+     ".uft, .pickle, .pkl, .perfetto.json or .csv",
      0},
     {"force", 'f', NULL, 0, "Replace OUT if it exists", 0},
     {"skip-stacks", 's', NULL, 0, "Leave the call stacks out", 0},
+    {"points", KEY_POINTS, "N", 0,
+     "perfetto: slices of time per counter, each with its least and its largest value (default "
+     "10000; 0 = every change)",
+     0},
+    {"blocks", KEY_BLOCKS, "N", 0, "perfetto: show the N largest blocks (default 5000)", 0},
     {"json", 'j', NULL, 0, "Print one JSON object about what was written", 0},
     {0},
 };
+
+static void parse_bound(const char *option, const char *argument, uint64_t *value,
+                        struct argp_state *state)
+{
+    uf_error error = {0};
+    if (cli_number_option(option, argument, 0, 100000000, value, &error) != UF_OK) {
+        argp_error(state, "%s", error.text);
+    }
+}
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
 {
     convert_options *options = state->input;
     switch (key) {
     case 't':
-        if (strcmp(argument, "uft") == 0) {
-            options->form = FORM_UFT;
-        } else if (strcmp(argument, "pickle") == 0) {
-            options->form = FORM_PICKLE;
-        } else {
-            argp_error(state, "--to knows 'uft' and 'pickle', not '%s'", argument);
+        options->form = FORM_COUNT;
+        for (int i = FORM_UFT; i < FORM_COUNT; i++) {
+            options->form = strcmp(argument, form_names[i]) == 0 ? (convert_form)i : options->form;
         }
+        if (options->form == FORM_COUNT) {
+            argp_error(state, "--to knows 'uft', 'pickle', 'perfetto' and 'csv', not '%s'",
+                       argument);
+        }
+        return 0;
+    case KEY_POINTS:
+        parse_bound("--points", argument, &options->bounds.points, state);
+        return 0;
+    case KEY_BLOCKS:
+        parse_bound("--blocks", argument, &options->bounds.blocks, state);
         return 0;
     case 'f':
         options->is_forced = true;
@@ -101,18 +147,33 @@ static bool choose_form(convert_options *options, uf_error *error)
     if (options->form != FORM_BY_NAME) {
         return true;
     }
-    if (ends_with(output, length, ".uft")) {
-        options->form = FORM_UFT;
-    } else if (ends_with(output, length, ".pickle") || ends_with(output, length, ".pkl")) {
-        options->form = FORM_PICKLE;
-    } else {
-        uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
-                      "the form of '%s' is not clear from its name: end it in .uft, .pickle or "
-                      ".pkl (and .gz, .xz or .zst to compress), or say --to uft or --to pickle",
-                      output);
-        return false;
+    for (size_t i = 0; i < sizeof name_ends / sizeof name_ends[0]; i++) {
+        if (ends_with(output, length, name_ends[i].end)) {
+            options->form = name_ends[i].form;
+            return true;
+        }
     }
-    return true;
+    uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                  "the form of '%s' is not clear from its name: end it in .uft, .pickle, .pkl, "
+                  ".perfetto.json or .csv (and .gz, .xz or .zst to compress), or say --to uft, "
+                  "--to pickle, --to perfetto or --to csv",
+                  output);
+    return false;
+}
+
+static uf_status write_form(const convert_options *options, const uf_trace *trace, FILE *stream,
+                            uf_error *error)
+{
+    switch (options->form) {
+    case FORM_UFT:
+        return uf_trace_write_uft(trace, stream, error);
+    case FORM_PERFETTO:
+        return cli_perfetto_write(trace, &options->bounds, stream, error);
+    case FORM_CSV:
+        return cli_csv_write(trace, stream, error);
+    default:
+        return uf_trace_write_pickle(trace, stream, error);
+    }
 }
 
 static uf_status write_trace(const convert_options *options, const uf_trace *trace, FILE *target,
@@ -123,8 +184,7 @@ static uf_status write_trace(const convert_options *options, const uf_trace *tra
     if (status != UF_OK) {
         return status;
     }
-    status = options->form == FORM_UFT ? uf_trace_write_uft(trace, stream, error)
-                                       : uf_trace_write_pickle(trace, stream, error);
+    status = write_form(options, trace, stream, error);
     errno = 0;
     if (fclose(stream) != 0 && status == UF_OK) {
         status = uf__error_set(error, UF_ERROR_IO, "%s: writing failed: %s", options->output,
@@ -138,7 +198,7 @@ static uf_status write_trace(const convert_options *options, const uf_trace *tra
 
 static cli_exit report(const convert_options *options, const uf_trace *trace)
 {
-    const char *form = options->form == FORM_UFT ? "uft" : "pickle";
+    const char *form = form_names[options->form];
     if (options->is_json) {
         cli_json json;
         cli_json_init(&json, stdout);
@@ -202,7 +262,7 @@ static cli_exit open_and_convert(const convert_options *options, const cli_input
 
 cli_exit cli_convert(int argc, char **argv)
 {
-    convert_options options = {0};
+    convert_options options = {.bounds = {.points = 10000, .blocks = 5000}};
     static const struct argp parser = {
         .options = option_list,
         .parser = parse_option,

@@ -87,6 +87,9 @@ static void write_text(FILE *stream, const char *text, size_t length)
 
 static void write_line_start(cli_json *json)
 {
+    if (json->is_on_one_line) {
+        return;
+    }
     fputc('\n', json->stream);
     for (unsigned i = 0; i < json->depth; i++) {
         fputs("  ", json->stream);

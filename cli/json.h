@@ -16,7 +16,8 @@ typedef struct cli_json {
     FILE *stream; /* borrowed until cli_json_finish */
     unsigned depth;
     bool has_items[CLI_JSON_MAX_DEPTH + 1]; /* by depth: a comma is due before the next item */
-    bool has_failed;                        /* nested too deep, or closed too often */
+    bool is_on_one_line; /* set after cli_json_init: nothing is broken into lines */
+    bool has_failed;     /* nested too deep, or closed too often */
 } cli_json;
 
 void cli_json_init(cli_json *json, FILE *stream);

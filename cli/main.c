@@ -26,6 +26,8 @@ static const cli_verb verbs[] = {
     {"plan", "will a model fit a card, at a size, batch and set of options", cli_plan},
     {"check", "say what settings really do, in a string, files, the environment", cli_check},
     {"doctor", "examine this machine: driver, cards, settings, torch, a model's files", cli_doctor},
+    {"top", "watch the memory of running processes", cli_top},
+    {"export", "the same numbers for Prometheus", cli_export},
     {"convert", "convert a recording between trace formats", cli_convert},
     {"run", "run a PyTorch program on unfrag's allocator", cli_run},
     {"env", "shell lines that switch unfrag on", cli_env},
