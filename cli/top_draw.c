@@ -338,10 +338,12 @@ static void draw_help(const cli_top_view *view, int y)
         "q F10 Ctrl-C                     quit",
         "",
         "LARGEST  the largest request that could be served now",
-        "HITS     requests served from the cache, of all      RETRY  cache given back first",
-        "card     | watched processes   # everything else the driver counts",
+        "HITS     share of all requests that the cache served",
+        "RETRY    requests before which the whole cache was given back",
+        "card     | watched processes   # all else that the driver counts",
         "! fragmented  much is cached that no large request can have",
-        "! growing     active memory keeps rising    ! stalled  no news from the process",
+        "! growing     active memory keeps rising",
+        "! stalled     no news from the process",
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         put(view, y + 1 + (int)i, 2, A_NORMAL, lines[i]);
