@@ -13,7 +13,7 @@
 
 enum { REPLAYS_OF_A_LIMIT = 14 }; /* about; for the progress bar */
 
-static const uint64_t LIMITS_EVENTS = 300000, FEW_EVENTS = 1000000;
+static const uint64_t LIMITS_EVENTS = 300000, FEW_EVENTS = 600000;
 
 uf_effort uf__settings_effort(uint64_t event_count)
 {
