@@ -14,6 +14,14 @@
 extern "C" {
 #endif
 
+/* What driver calls take for one page among several, in nanoseconds. */
+typedef struct uf_page_cost {
+    int64_t create_ns;
+    int64_t map_ns; /* mapping it and giving access to it */
+    int64_t unmap_ns;
+    int64_t release_ns;
+} uf_page_cost;
+
 /* A device: functions and the context they get. Borrowed by an allocator until that is destroyed.
  * Each function returns UF_OK, UF_ERROR_DEVICE_MEMORY (the driver is out of memory: the allocator
  * frees something and tries again), or UF_ERROR_DEVICE (anything else: reported to the caller).
@@ -61,6 +69,9 @@ typedef struct uf_device {
     uint64_t granularity_bytes; /* (paged) of sizes and addresses of handles; 0 = not known */
     /* (optional) One line on the newest failure of a driver call, for an allocator's texts. */
     void (*failure_text)(void *context, char *text, size_t capacity);
+    /* (paged) What a page of size_bytes costs: how pages are moved depends on it. NULL: as on the
+     * machine that was measured first (docs/policy.md). */
+    uf_status (*page_cost)(void *context, uint64_t size_bytes, uf_page_cost *cost);
 } uf_device;
 
 #ifdef __cplusplus

@@ -101,6 +101,13 @@ static uf_status back(uf_core *core, uint32_t index, uint64_t addr, uint64_t end
     return status;
 }
 
+/* Under a limit pages that are left over wait for the next request: creating them again costs more.
+ * Those that work may still use at an old address would make it wait. */
+static bool can_keep_loose(const uf_core *core)
+{
+    return core->limit_bytes != UF_UNLIMITED && !uf__paging_has_shadowed_loose(core);
+}
+
 static uf_status occupy(uf_core *core, const uf_place *place, uint32_t *block)
 {
     if (!uf__block_reserve(&core->blocks, UF_BLOCKS_PER_REQUEST)) {
@@ -121,7 +128,7 @@ static uf_status occupy(uf_core *core, const uf_place *place, uint32_t *block)
             uf__hole_put(core, index);
         }
     }
-    if (core->paging->loose_bytes != 0) {
+    if (core->paging->loose_bytes != 0 && (status != UF_OK || !can_keep_loose(core))) {
         (void)!uf__take_undo(
             core); /* what cannot be given back stays loose, for the next request */
     }
@@ -148,14 +155,17 @@ static uf_status region_create(uf_core *core, const uf_request *request)
                : UF_ERROR_HOST_MEMORY;
 }
 
-/* Marks where the streams are, so that what is free by now is known to be idle the next time. */
+/* Marks where the streams are, so that what the device has caught up with is known to be idle. */
 static uf_status look_around(uf_core *core)
 {
     uf_status status = uf__epoch_poll(core);
     if (status == UF_OK) {
-        status = uf__shadow_clear(core);
+        status = uf__epoch_close(core);
     }
-    return status == UF_OK ? uf__epoch_close(core) : status;
+    if (status == UF_OK) {
+        status = uf__epoch_poll(core);
+    }
+    return status == UF_OK ? uf__shadow_clear(core) : status;
 }
 
 static uf_status try_place(uf_core *core, const uf_request *request, uint32_t *block)

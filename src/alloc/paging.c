@@ -8,6 +8,7 @@
 
 #include "alloc/give_back.h"
 #include "alloc/shadow.h"
+#include "device/cost.h"
 
 /* Loose pages count as reserved by this class. */
 enum { UF_LOOSE_CLASS = UF_CLASS_LARGE };
@@ -20,6 +21,17 @@ uf_status uf__paging_init(uf_core *core, uint64_t granule_bytes, uint64_t large_
     }
     core->paging->bytes_of[UF_PAGE_SMALL] = granule_bytes;
     core->paging->bytes_of[UF_PAGE_LARGE] = large_bytes;
+    for (int size = 0; size < UF_PAGE_SIZE_COUNT; size++) {
+        uint64_t bytes = core->paging->bytes_of[size];
+        uf_page_cost *cost = &core->paging->costs[size];
+        uf__cost_page(uf__cost_table(UF_COST_H200), bytes, cost);
+        if (core->device->page_cost != NULL) {
+            uf_status status = core->device->page_cost(core->device->context, bytes, cost);
+            if (status != UF_OK) {
+                return status;
+            }
+        }
+    }
     return UF_OK;
 }
 
@@ -106,6 +118,19 @@ static uint32_t take_loose(uf_paging *paging, uf_page_size size)
     paging->loose_bytes -= paging->bytes_of[size];
     paging->pages[index].is_loose = false;
     return index;
+}
+
+bool uf__paging_has_shadowed_loose(const uf_core *core)
+{
+    const uf_paging *paging = core->paging;
+    for (int size = 0; size < UF_PAGE_SIZE_COUNT && paging->shadow_count != 0; size++) {
+        for (uint32_t i = paging->loose[size]; i != UF_NO_PAGE; i = paging->pages[i].next) {
+            if (paging->pages[i].shadow_count != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 uf_status uf__page_create(uf_core *core, uf_page_size size)

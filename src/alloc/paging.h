@@ -15,8 +15,8 @@
  * So a page that touches no active block can always be moved, and what cannot be used is bounded by
  * the small pages at the edges of blocks.
  *
- * Pages that are mapped nowhere are loose: they exist only while a request moves them, and after a
- * driver call failed. They count as reserved by the large class. Accounting:
+ * Pages that are mapped nowhere are loose: on their way to a block, or, under a limit, kept for the
+ * next request that moves pages. They count as reserved by the large class. Accounting:
  *   core.total_bytes = bytes of all pages = reserved_bytes (small + large) */
 #ifndef UF_ALLOC_PAGING_H
 #define UF_ALLOC_PAGING_H
@@ -39,8 +39,9 @@ typedef struct uf_page {
 } uf_page;
 
 typedef struct uf_paging {
-    uint64_t bytes_of[UF_PAGE_SIZE_COUNT]; /* the small size is the granule */
-    uf_page *pages;                        /* [0] unused */
+    uint64_t bytes_of[UF_PAGE_SIZE_COUNT];  /* the small size is the granule */
+    uf_page_cost costs[UF_PAGE_SIZE_COUNT]; /* as the device says, or as measured on an H200 */
+    uf_page *pages;                         /* [0] unused */
     uint32_t page_count, page_capacity, page_vacant;
     uint32_t loose[UF_PAGE_SIZE_COUNT], loose_count[UF_PAGE_SIZE_COUNT];
     uint64_t loose_bytes;
@@ -78,6 +79,9 @@ uint64_t uf__paging_frozen_bytes(const uf_core *core);
 uf_status uf__page_create(uf_core *core, uf_page_size size) UF_MUST_USE;
 /* Gives one loose page of that size back to the driver. */
 uf_status uf__page_destroy(uf_core *core, uf_page_size size) UF_MUST_USE;
+
+/* Whether an old mapping of a loose page is left (shadow.h). */
+bool uf__paging_has_shadowed_loose(const uf_core *core);
 
 /* The page at addr of a region, UF_NO_PAGE if nothing is mapped there. */
 static inline uint32_t uf__page_at(const uf_core *core, uint32_t region_index, uint64_t addr)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * Where in address space a block goes: into one of the tightest holes, at the end of it where the
- * fewest pages have to move. Changes nothing. Guarded by whoever guards the core.
+ * Where in address space a block goes: where the pages that it lacks cost least to bring there, by
+ * the costs of the device's calls. Changes nothing. Guarded by whoever guards the core.
  *
- * The tightest hole whatever is mapped there, not the one with the most pages: that keeps the large
- * holes whole, and with them the number of edges at which parts of pages are lost. Among holes that
- * are nearly as tight the cheapest wins. */
+ * At equal cost the tightest hole wins, whatever is mapped there: that keeps large holes whole, and
+ * with them the number of edges at which parts of pages are lost. While there is room below the
+ * limit, and where there is no limit, blocks go to the ends of holes only; then the bounds of pages
+ * inside are places too. */
 #ifndef UF_ALLOC_PLACE_H
 #define UF_ALLOC_PLACE_H
 
@@ -14,7 +15,7 @@
 typedef struct uf_place {
     uint32_t hole;      /* UF_NO_BLOCK = no hole is long enough */
     uint64_t addr, end; /* of the block to be */
-    uint64_t cost;      /* of the pages to move, in sixteenths of one small page */
+    uint64_t cost;      /* of bringing pages there, in nanoseconds, with what a cut hole adds */
 } uf_place;
 
 /* The place for size_bytes among the holes of a shelf. */

@@ -152,7 +152,7 @@ static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page
 enum { TIGHT_PERCENT = 102, SOFT_PERCENT = 105 };
 static const int64_t MOVE_NS = 50000; /* a page, by the measured driver times (device/cost.c) */
 static const int64_t TIME_PER_MOVING = 200;
-static const int64_t CREDIT_NS = 50000000; /* so much at once, before any time has passed */
+static const int64_t CREDIT_NS = 50000000;
 
 static uint64_t room_below(const uf_core *core, uint64_t bound_bytes)
 {
@@ -177,12 +177,17 @@ static uint64_t soft_room(const uf_core *core)
 {
     uint64_t percent = 0;
     if (core->limit_bytes == UF_UNLIMITED && core->device->clock_ns != NULL) {
-        percent = can_afford_moving(core, 4)   ? TIGHT_PERCENT
+        percent = can_afford_moving(core, 2)   ? TIGHT_PERCENT
                   : can_afford_moving(core, 1) ? SOFT_PERCENT
                                                : 0;
     }
     return percent == 0 ? hard_room(core)
                         : room_below(core, core->paging->peak_active_bytes / 100 * percent);
+}
+
+uint64_t uf__take_room(const uf_core *core)
+{
+    return soft_room(core);
 }
 
 /* Creates one page if there is room; *is_made tells. */
@@ -216,6 +221,35 @@ static uf_status step(uf_core *core, uint32_t stream, uf_page_size size, uint64_
                                         : status;
 }
 
+static int64_t small_per_large(const uf_paging *paging)
+{
+    return (int64_t)(paging->bytes_of[UF_PAGE_LARGE] / paging->bytes_of[UF_PAGE_SMALL]);
+}
+
+/* What it costs to give a large page back and to create small ones in its place. */
+static int64_t break_ns(const uf_paging *paging)
+{
+    return paging->costs[UF_PAGE_LARGE].release_ns +
+           small_per_large(paging) * paging->costs[UF_PAGE_SMALL].create_ns;
+}
+
+/* Whether small pages are had for less from a loose large one than from holes. */
+static bool is_break_cheap(const uf_paging *paging)
+{
+    return break_ns(paging) < small_per_large(paging) * paging->costs[UF_PAGE_SMALL].unmap_ns;
+}
+
+/* Whether a large page in the place of small ones costs less than mapping those. Sooner or later
+ * small ones will be wanted again: half of what that costs counts. */
+static bool is_join_cheap(const uf_paging *paging)
+{
+    const uf_page_cost *small = &paging->costs[UF_PAGE_SMALL];
+    const uf_page_cost *large = &paging->costs[UF_PAGE_LARGE];
+    return small_per_large(paging) * small->release_ns + large->create_ns + large->map_ns +
+               break_ns(paging) / 2 <
+           small_per_large(paging) * small->map_ns;
+}
+
 /* Small pages of as many bytes as a large one are given back to the driver, so that a large one can
  * be made in their place. *is_made tells whether there were enough. */
 static uf_status change_small(uf_core *core, uint32_t stream, bool *is_made)
@@ -241,7 +275,7 @@ static uf_status take_large(uf_core *core, uint32_t stream, uint64_t count, bool
         status = step(core, stream, UF_PAGE_LARGE, count - paging->loose_count[UF_PAGE_LARGE],
                       is_refused, &is_made);
         if (status == UF_OK && !is_made && !*is_refused &&
-            hard_room(core) < paging->bytes_of[UF_PAGE_LARGE]) {
+            hard_room(core) < paging->bytes_of[UF_PAGE_LARGE] && is_join_cheap(paging)) {
             status = change_small(core, stream, &is_made);
         }
     }
@@ -270,6 +304,11 @@ static uf_status take_small(uf_core *core, uint32_t stream, uint64_t large_count
     while (status == UF_OK && paging->loose_count[UF_PAGE_SMALL] < count) {
         uint64_t wanted = count - paging->loose_count[UF_PAGE_SMALL], taken = 0;
         bool is_made;
+        if (paging->loose_count[UF_PAGE_LARGE] > large_count && is_break_cheap(paging) &&
+            soft_room(core) < paging->bytes_of[UF_PAGE_SMALL]) {
+            status = uf__page_destroy(core, UF_PAGE_LARGE);
+            continue;
+        }
         status = step(core, stream, UF_PAGE_SMALL, wanted, is_refused, &is_made);
         const uf_take_mode modes[2] = {UF_TAKE_IDLE, UF_TAKE_WAIT};
         for (int i = 0; i < 2 && status == UF_OK && !is_made; i++) {

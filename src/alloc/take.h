@@ -19,6 +19,9 @@ uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count,
  * below the limit (not what the driver may refuse). */
 uint64_t uf__take_available_bytes(const uf_core *core);
 
+/* Bytes of pages that may be created before any are taken from holes. */
+uint64_t uf__take_room(const uf_core *core);
+
 /* Gives all loose pages back to the driver. */
 uf_status uf__take_undo(uf_core *core) UF_MUST_USE;
 

@@ -68,3 +68,12 @@ int64_t uf__cost_ns(const uf_cost_table *table, uf_cost_call call, uint64_t size
     }
     return row[POINT_COUNT - 1].ns;
 }
+
+void uf__cost_page(const uf_cost_table *table, uint64_t size_bytes, uf_page_cost *cost)
+{
+    cost->create_ns = uf__cost_ns(table, UF_COST_CREATE, size_bytes);
+    cost->map_ns = uf__cost_ns(table, UF_COST_MAP, size_bytes) +
+                   uf__cost_ns(table, UF_COST_ACCESS_EACH, size_bytes);
+    cost->unmap_ns = uf__cost_ns(table, UF_COST_UNMAP_EACH, size_bytes);
+    cost->release_ns = uf__cost_ns(table, UF_COST_RELEASE, size_bytes);
+}

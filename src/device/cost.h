@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <unfrag/cost.h>
+#include <unfrag/device.h>
 
 typedef enum uf_cost_call {
     UF_COST_MALLOC,
@@ -31,5 +32,8 @@ const uf_cost_table *uf__cost_table(uf_cost_model model);
 /* Nanoseconds of one call: linear in size between the points of the table, clamped outside. Waiting
  * for running kernels is not in it. */
 int64_t uf__cost_ns(const uf_cost_table *table, uf_cost_call call, uint64_t size_bytes);
+
+/* The same for one page of that size among several. */
+void uf__cost_page(const uf_cost_table *table, uint64_t size_bytes, uf_page_cost *cost);
 
 #endif

@@ -210,6 +210,13 @@ static uf_status range_unmap(void *context, uint64_t addr, uint64_t size_bytes,
     return charge_range(context, UF_COST_UNMAP, UF_COST_UNMAP_EACH, size_bytes, handle_count);
 }
 
+static uf_status page_cost(void *context, uint64_t size_bytes, uf_page_cost *cost)
+{
+    const uf_sim *sim = context;
+    uf__cost_page(sim->costs, size_bytes, cost);
+    return UF_OK;
+}
+
 static uf_status stream_wait(void *context, uint64_t stream)
 {
     (void)stream;
@@ -267,7 +274,8 @@ void uf__sim_init(uf_sim *sim, uint64_t total_bytes, uint64_t capacity_bytes)
                               .handle_release = handle_release,
                               .handle_map = handle_map,
                               .range_access = range_access,
-                              .range_unmap = range_unmap};
+                              .range_unmap = range_unmap,
+                              .page_cost = page_cost};
 }
 
 void uf__sim_synchronize(uf_sim *sim)
