@@ -30,6 +30,21 @@ START_TEST(measured_points_are_met)
 }
 END_TEST
 
+START_TEST(a_page_among_several_costs_what_the_table_says)
+{
+    uf_page_cost cost;
+    uf__cost_page(uf__cost_table(UF_COST_H200), 2 * MIB, &cost);
+    ck_assert_int_eq(cost.create_ns, 9000);
+    ck_assert_int_eq(cost.map_ns, 27700);
+    ck_assert_int_eq(cost.unmap_ns, 17000);
+    ck_assert_int_eq(cost.release_ns, 12000);
+    uf__cost_page(uf__cost_table(UF_COST_A100), 2 * MIB, &cost);
+    ck_assert_int_eq(cost.create_ns, 193000);
+    ck_assert_int_eq(cost.map_ns, 37500);
+    ck_assert_int_eq(cost.unmap_ns, 26000);
+}
+END_TEST
+
 START_TEST(between_points_the_cost_is_on_the_line)
 {
     ck_assert_int_eq(h200_ns(UF_COST_MALLOC, 138 * MIB), 36000);
@@ -88,6 +103,7 @@ int main(void)
 {
     return suite_run("cost", (const TTest *const[]){
                                  measured_points_are_met,
+                                 a_page_among_several_costs_what_the_table_says,
                                  between_points_the_cost_is_on_the_line,
                                  outside_the_points_the_cost_is_that_of_the_nearest,
                                  no_call_gets_cheaper_with_size,
