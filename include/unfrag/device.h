@@ -72,6 +72,9 @@ typedef struct uf_device {
     /* (paged) What a page of size_bytes costs: how pages are moved depends on it. NULL: as on the
      * machine that was measured first (docs/policy.md). */
     uf_status (*page_cost)(void *context, uint64_t size_bytes, uf_page_cost *cost);
+    /* (paged) Other libraries and programs take memory of the device, too: an allocator leaves them
+     * some by default (uf_allocator_options.headroom_bytes). */
+    bool is_shared;
 } uf_device;
 
 #ifdef __cplusplus

@@ -67,7 +67,27 @@ typedef struct uf_allocator_options {
     uint64_t large_page_bytes;      /* a multiple of page_bytes, up to 64 GiB; 0 = 16 page_bytes */
     uf_allocator_callback on_event; /* NULL = none */
     void *event_context;            /* borrowed until uf_allocator_destroy */
+    /* The rest under UF_POLICY_UNFRAG. Growth leaves so many bytes of the device to other libraries
+     * and programs; then pages are taken from what is cached, then streams are waited for, then the
+     * request fails. UF_HEADROOM_NONE = none; 0 = on a device that is shared (device.h) the larger
+     * of 256 MiB and 2 % of its memory, at most an eighth of it, and none on others. */
+    uint64_t headroom_bytes;
+    /* Without a limit: beyond so many percent of what has been active at most, pages of the cache
+     * are taken before it grows, as long as that takes little time. 100 to 10000; 0 = 105. */
+    uint32_t soft_percent;
+    /* Cached pages go back to the device when they were not used for so long, or for so many frees.
+     * Looked at when something is allocated; a page goes after at most an eighth more than that,
+     * if the device is known to be done with it. 0 = never. */
+    uint32_t collect_after_ms; /* needs a device with a clock */
+    uint64_t collect_after_frees;
+    /* What a small and a large page cost (uf_cost_probe); borrowed for the call; NULL = as the
+     * device says, or the built-in table. is_cost_probed: measured now; where that cannot be done,
+     * as if neither were given. */
+    const uf_page_cost *page_costs;
+    bool is_cost_probed;
 } uf_allocator_options;
+
+#define UF_HEADROOM_NONE UINT64_MAX
 
 /* Makes an allocator. It takes nothing from the device yet.
  * options: borrowed for the call, required. allocator: receives it. error: may be NULL.
@@ -75,7 +95,8 @@ typedef struct uf_allocator_options {
  * count. Returns UF_OK; UF_ERROR_INVALID_ARGUMENT (no device, a device without a function it must
  * have, two limits, a fraction outside (0, 1], a device_index outside 0 to 1023, page sizes that
  * are none, a struct_size_bytes that is none); UF_ERROR_CONF; UF_ERROR_UNSUPPORTED (no such policy,
- * backend:cudaMallocAsync, expandable_segments or UF_POLICY_UNFRAG on a device that cannot map);
+ * backend:cudaMallocAsync, expandable_segments or UF_POLICY_UNFRAG on a device that cannot map,
+ * collect_after_ms on one without a clock);
  * UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY. *allocator is owned by the caller (uf_allocator_destroy).
  * Thread-safe. Since 0.1. */
 UF_API uf_status uf_allocator_create(const uf_allocator_options *options, uf_allocator **allocator,
@@ -120,6 +141,48 @@ UF_API uf_status uf_use_on_stream(uf_allocator *allocator, uint64_t addr, uint64
  * Returns UF_OK; UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
 UF_API uf_status uf_empty_cache(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
 
+/* Maps memory ahead of time: afterwards so many bytes are cached in one piece where a request of
+ * that size on that stream would go, so that it is served without a driver call, unless other
+ * requests or uf_trim take the memory first. If that is so already, nothing happens. Under
+ * UF_POLICY_UNFRAG new pages are made as long as the limit and the device allow it, then cached
+ * ones are moved; no statistic but reserved_bytes changes, and smaller requests may have to
+ * exchange a large page for small ones. Under UF_POLICY_TORCH it is what programs do by hand: one
+ * block of that size is allocated and freed, as events and statistics show. bytes: below 2^60; 0
+ * does nothing. stream: the handle of the stream that the memory is for; the pool is the one that a
+ * request of the calling thread would get. Returns UF_OK; UF_ERROR_OUT_OF_MEMORY;
+ * UF_ERROR_REQUEST_TOO_LARGE; UF_ERROR_HAZARD; UF_ERROR_DEVICE; UF_ERROR_HOST_MEMORY; on failure
+ * nothing is reserved. Thread-safe. Since 0.1. */
+UF_API uf_status uf_reserve(uf_allocator *allocator, uint64_t bytes, uint64_t stream,
+                            uf_error *error) UF_MUST_USE;
+
+/* Gives cached memory back to the device until at most keep_bytes of it are cached, or until no
+ * more can be given back. Cached is what uf_usage_get calls so. Under UF_POLICY_UNFRAG pages go,
+ * those cached longest first, and work of a page's own stream is waited for where too few are idle;
+ * under UF_POLICY_TORCH whole segments that no block is in, and pages of expandable segments, the
+ * largest first. Unlike uf_empty_cache it does not wait for freed blocks that other streams use:
+ * they are not cached yet. While a pool's scope or route is open, idle pages go under
+ * UF_POLICY_UNFRAG, and nothing but dead pools under UF_POLICY_TORCH.
+ * keep_bytes: 0 = give all back. released_bytes: receives how many bytes were given back; may be
+ * NULL. Returns UF_OK, also if more than keep_bytes stay cached; UF_ERROR_DEVICE;
+ * UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
+UF_API uf_status uf_trim(uf_allocator *allocator, uint64_t keep_bytes, uint64_t *released_bytes,
+                         uf_error *error) UF_MUST_USE;
+
+/* Freezes the pages under a block: for memory that is exported or registered with a network card or
+ * another library, which goes on using the physical pages. As long as it is pinned its addresses
+ * keep their pages, also after uf_free: the free then takes effect when the last pin goes, and
+ * until then the memory is neither handed out again nor given back (another machine may still write
+ * to it). Pins count: each needs its uf_unpin.
+ * addr: as uf_alloc gave it, and not given back yet. Returns UF_OK; UF_ERROR_FOREIGN_POINTER;
+ * UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
+UF_API uf_status uf_pin(uf_allocator *allocator, uint64_t addr, uf_error *error) UF_MUST_USE;
+
+/* Takes one pin away. If it was the last one and the memory was freed meanwhile, it is given back
+ * now, as by uf_free.
+ * addr: as it was pinned. Returns UF_OK; UF_ERROR_NOT_FOUND (not pinned); UF_ERROR_DEVICE (as
+ * uf_free; the pin is gone all the same). Thread-safe. Since 0.1. */
+UF_API uf_status uf_unpin(uf_allocator *allocator, uint64_t addr, uf_error *error) UF_MUST_USE;
+
 /* Sets the most bytes to hold from the device. Releases nothing; later requests feel it.
  * limit_bytes: 0 removes the limit. Returns UF_OK. Thread-safe. Since 0.1. */
 UF_API uf_status uf_limit_set(uf_allocator *allocator, uint64_t limit_bytes,
@@ -155,6 +218,30 @@ UF_API uf_status uf_stats_reset_peak(uf_allocator *allocator, uf_error *error) U
 /* Makes the allocated and freed totals and the num_ counters 0; current values, peaks and
  * max_split_size stay (reset_accumulated_memory_stats). Returns UF_OK. Thread-safe. Since 0.1. */
 UF_API uf_status uf_stats_reset_accumulated(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
+
+/* Where the memory is:
+ *
+ *   reserved  |#### active ####|~~~~ frozen ~~~~|........ cached ........|
+ *   device    |############# reserved ##########|.. outside ..|.. free ..|
+ */
+typedef struct uf_usage {
+    uint64_t reserved_bytes; /* held from the device = active + frozen + cached */
+    uint64_t active_bytes;   /* under blocks that are handed out or wait for another stream; whole
+                                pages under UF_POLICY_UNFRAG */
+    uint64_t cached_bytes;   /* serves any request (UF_POLICY_UNFRAG), or some (UF_POLICY_TORCH) */
+    uint64_t frozen_bytes;   /* can serve nobody else: pages of private pools that live, active or
+                                not (UF_POLICY_UNFRAG), and pinned_bytes */
+    uint64_t pinned_bytes;   /* freed, but pinned still; but those in pools */
+    uint64_t limit_bytes;    /* 0 = none */
+    uint64_t headroom_bytes; /* that growth leaves to others; 0 = none */
+    uint64_t device_free_bytes;
+    uint64_t outside_bytes; /* of the device, neither free nor held by this allocator */
+} uf_usage;
+
+/* Tells where the memory is at this instant. Asks the device.
+ * usage: receives it. Returns UF_OK; UF_ERROR_DEVICE. Thread-safe. Since 0.1. */
+UF_API uf_status uf_usage_get(uf_allocator *allocator, uf_usage *usage,
+                              uf_error *error) UF_MUST_USE;
 
 /* Writes the text of torch.cuda.memory_summary() for this allocator.
  * is_abbreviated: one row per statistic instead of one more per pool. buffer, capacity: receives

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unfrag/cost.h>
+
 #include "alloc/hazard.h"
 #include "alloc/largest.h"
 #include "alloc/rounding.h"
@@ -18,6 +20,12 @@
 static const int32_t DEVICE_INDEX_MAX = 1023; /* a snapshot has a list for each device below */
 
 static const uint64_t PAGE_BYTES_LEAST = UINT64_C(4) << 10, PAGE_BYTES_MOST = UINT64_C(64) << 30;
+
+static const int64_t NS_PER_MS = 1000000;
+enum { SOFT_PERCENT_LEAST = 100, SOFT_PERCENT_MOST = 10000 };
+
+static const uint64_t HEADROOM_LEAST = UINT64_C(256) << 20;
+enum { HEADROOM_PERCENT = 2, HEADROOM_SHARE_MOST = 8 }; /* at most an eighth of the device */
 
 static uint64_t small_page_bytes(const uf_allocator_options *options)
 {
@@ -95,6 +103,17 @@ static uf_status check_paging(const uf_allocator_options *options, uf_error *err
                              "multiples of %" PRIu64,
                              page_bytes, device->granularity_bytes);
     }
+    if (options->soft_percent != 0 &&
+        (options->soft_percent < SOFT_PERCENT_LEAST || options->soft_percent > SOFT_PERCENT_MOST)) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "a soft_percent of %" PRIu32 " was given; it is from %d to %d, or 0",
+                             options->soft_percent, SOFT_PERCENT_LEAST, SOFT_PERCENT_MOST);
+    }
+    if (options->collect_after_ms != 0 && device->clock_ns == NULL) {
+        return uf__error_set(error, UF_ERROR_UNSUPPORTED,
+                             "collect_after_ms needs a device with a clock (clock_ns); "
+                             "collect_after_frees does not");
+    }
     return UF_OK;
 }
 
@@ -158,13 +177,52 @@ static void on_event(void *context, uf_action action, uint64_t addr, uint64_t si
     atomic_store_explicit(&allocator->callback_thread, 0, memory_order_relaxed);
 }
 
+static uint64_t headroom_bytes(const uf_allocator_options *options)
+{
+    const uf_device *device = options->device;
+    uint64_t free_bytes, total_bytes;
+    if (options->headroom_bytes != 0) {
+        return options->headroom_bytes == UF_HEADROOM_NONE ? 0 : options->headroom_bytes;
+    }
+    if (!device->is_shared ||
+        device->memory_info(device->context, &free_bytes, &total_bytes) != UF_OK) {
+        return 0;
+    }
+    uint64_t bytes = total_bytes / 100 * HEADROOM_PERCENT;
+    bytes = bytes < HEADROOM_LEAST ? HEADROOM_LEAST : bytes;
+    return bytes < total_bytes / HEADROOM_SHARE_MOST ? bytes : total_bytes / HEADROOM_SHARE_MOST;
+}
+
+/* What pages cost, as given or measured; false: as the core knows it. */
+static bool page_costs(const uf_allocator_options *options, uf_page_cost costs[UF_PAGE_SIZE_COUNT])
+{
+    const uint64_t bytes[UF_PAGE_SIZE_COUNT] = {small_page_bytes(options),
+                                                large_page_bytes(options)};
+    bool is_known = options->page_costs != NULL;
+    for (int size = 0; size < UF_PAGE_SIZE_COUNT && is_known; size++) {
+        costs[size] = options->page_costs[size];
+    }
+    if (options->is_cost_probed) {
+        is_known = true;
+        for (int size = 0; size < UF_PAGE_SIZE_COUNT && is_known; size++) {
+            is_known = uf_cost_probe(options->device, bytes[size], &costs[size], NULL) == UF_OK;
+        }
+    }
+    return is_known;
+}
+
 static uf_status core_init(uf_allocator *allocator, const uf_conf *conf)
 {
     const uf_allocator_options *options = &allocator->options;
+    uf_page_cost costs[UF_PAGE_SIZE_COUNT];
+    bool is_paged = options->policy == UF_POLICY_UNFRAG;
     uf_core_config config = {.device = options->device,
                              .conf = conf,
                              .limit_bytes = options->limit_bytes,
-                             .is_paged = options->policy == UF_POLICY_UNFRAG,
+                             .is_paged = is_paged,
+                             .headroom_bytes = is_paged ? headroom_bytes(options) : 0,
+                             .soft_percent = options->soft_percent,
+                             .page_costs = is_paged && page_costs(options, costs) ? costs : NULL,
                              .granule_bytes = small_page_bytes(options),
                              .large_page_bytes = large_page_bytes(options),
                              .event_hook = options->on_event != NULL ? on_event : NULL,
@@ -209,8 +267,14 @@ uf_status uf_allocator_create(const uf_allocator_options *given, uf_allocator **
     }
     made->options = options;
     made->options.conf = NULL;
+    made->collector.rule =
+        (uf_collect_rule){.after_ns = (int64_t)options.collect_after_ms * NS_PER_MS,
+                          .after_frees = options.collect_after_frees};
+    made->is_collecting = options.policy == UF_POLICY_UNFRAG &&
+                          (options.collect_after_ms != 0 || options.collect_after_frees != 0);
     made->conf = kept;
     status = core_init(made, &conf);
+    made->options.page_costs = NULL;
     if (status != UF_OK) {
         free(kept);
         free(made);
@@ -233,6 +297,7 @@ void uf_allocator_destroy(uf_allocator *allocator)
     (void)!uf__core_empty_cache(core);
     uf__core_fini(core);
     uf__addrmap_fini(&allocator->blocks);
+    free(allocator->pins);
     free(allocator->scopes);
     free(allocator->conf);
     free(allocator);
@@ -280,18 +345,23 @@ static uf_status explain_paged_oom_locked(const uf_allocator *allocator, uint64_
     uint64_t frozen_bytes = uf__paging_frozen_bytes(core);
     uint64_t needed_bytes = uf__round_request(&core->conf, bytes);
     needed_bytes = uf__granule_ceil(core, needed_bytes);
-    size_text text[8];
+    uint64_t pinned_bytes = uf__pin_freed_bytes_locked(allocator);
+    uint64_t free_bytes = uf__core_device_free_bytes(core), all_bytes = core->device_total_bytes;
+    uint64_t outside_bytes =
+        free_bytes + core->total_bytes < all_bytes ? all_bytes - free_bytes - core->total_bytes : 0;
+    size_text text[10];
     return uf__error_set(
         error, UF_ERROR_OUT_OF_MEMORY,
         "out of memory: requested %" PRIu64 " bytes (%s) on stream 0x%" PRIx64
         ", which needs pages of up to %s; limit %s, held %s, of which under active blocks %s, "
-        "frozen in private pools %s, cached and movable %s; free on the device %s; free "
-        "something%s",
+        "frozen in private pools %s, cached and movable %s; free on the device %s (%s left to "
+        "others), held outside %s; free something%s%s",
         bytes, size(&text[0], bytes), core->streams[stream], size(&text[1], needed_bytes),
         is_limited ? size(&text[2], core->limit_bytes) : "none", size(&text[3], core->total_bytes),
         size(&text[4], core->total_bytes - frozen_bytes - cached_bytes),
-        size(&text[5], frozen_bytes), size(&text[6], cached_bytes),
-        size(&text[7], uf__core_device_free_bytes(core)),
+        size(&text[5], frozen_bytes), size(&text[6], cached_bytes), size(&text[7], free_bytes),
+        size(&text[8], paging->headroom_bytes), size(&text[9], outside_bytes),
+        pinned_bytes != 0 ? ", or unpin what was freed" : "",
         is_limited                       ? ", or raise the limit"
         : paging->peak_frozen_bytes != 0 ? ", or destroy pools"
                                          : ", or see who else holds memory on the device");
@@ -344,6 +414,9 @@ static uf_status alloc_locked(uf_allocator *allocator, uint64_t bytes, uint64_t 
     uint32_t stream = 0, block = UF_NO_BLOCK, pool;
     pool = uf__scope_pool_locked(allocator, stream_handle);
     uf_status status = uf__core_process(core);
+    if (__builtin_expect(allocator->is_collecting, 0) && status == UF_OK) {
+        status = uf__collect(core, &allocator->collector);
+    }
     if (status == UF_OK) {
         status = find_stream_locked(allocator, stream_handle, &stream);
     }
@@ -405,7 +478,7 @@ uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error)
     uint32_t block;
     if (addr != 0 && !uf__addrmap_take(&allocator->blocks, addr, &block)) {
         status = explain_foreign_locked(allocator, addr, error);
-    } else if (addr != 0) {
+    } else if (addr != 0 && (allocator->pin_count == 0 || !uf__pin_keeps_locked(allocator, addr))) {
         status = uf__core_free(&allocator->core, block);
         if (status != UF_OK) {
             (void)uf__explain_device(allocator->core.device, error, status, "giving memory back");

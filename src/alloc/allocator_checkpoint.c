@@ -63,11 +63,12 @@ static uf_status explain(uf_error *error, uf_status status, uint64_t pool_id)
 {
     switch (status) {
     case UF_ERROR_BUSY:
-        return uf__error_set(error, status,
-                             "pool %" PRIu64 " cannot go back to a checkpoint: another stream uses "
-                             "a block of it, or a free of one waits for a stream; let their work "
-                             "be done and allocate once outside the pool, then try again",
-                             pool_id);
+        return uf__error_set(
+            error, status,
+            "pool %" PRIu64 " cannot go back to a checkpoint: another stream uses "
+            "a block of it, a free of one waits for a stream, or one is pinned; let their work "
+            "be done and allocate once outside the pool, then try again",
+            pool_id);
     case UF_ERROR_HAZARD:
         return uf__error_set(error, status,
                              "pool %" PRIu64 " cannot go back to a checkpoint: memory that was "
@@ -91,6 +92,9 @@ static uf_status restore_locked(uf_allocator *allocator, const uf_pool_checkpoin
     uf_status status = uf__pool_find_locked(allocator, checkpoint->pool_id, &pool, error);
     if (status != UF_OK) {
         return status;
+    }
+    if (uf__pin_is_in_locked(allocator, pool)) {
+        return explain(error, UF_ERROR_BUSY, checkpoint->pool_id);
     }
     size_t room = (size_t)uf__checkpoint_allocated_count(&allocator->core, pool) +
                   checkpoint->allocated_count;

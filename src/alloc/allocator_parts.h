@@ -6,6 +6,7 @@
  *
  *   allocator.c         creation, requests, limits, settings
  *   allocator_entry.c   lock, structs of callers, texts of failures
+ *   allocator_cache.c   memory ahead of time and back, pins
  *   allocator_pool.c    private pools, their scopes, routes and captures
  *   allocator_checkpoint.c  pools brought back to what they were
  *   allocator_report.c  statistics, check, walk */
@@ -15,6 +16,7 @@
 #include <pthread.h>
 
 #include "alloc/allocator.h"
+#include "alloc/trim.h"
 #include "base/addrmap.h"
 #include "base/lock.h"
 
@@ -27,6 +29,14 @@ typedef struct pool_scope {
     void *context;
     uint64_t stream; /* of a capture: the one whose requests it takes */
 } pool_scope;
+
+/* A pinned address. */
+typedef struct uf_pin_record {
+    uint64_t addr;
+    uint32_t block;
+    uint32_t count;
+    bool is_freed; /* by its owner: given back when the last pin goes */
+} uf_pin_record;
 
 enum { UF_CACHE_LINE = 64 };
 
@@ -46,6 +56,10 @@ struct uf_allocator {
     pool_scope *scopes;
     uint32_t scope_count, scope_capacity;
     uint64_t pool_count; /* private pools ever made */
+    uf_pin_record *pins;
+    uint32_t pin_count, pin_capacity, freed_pin_count;
+    bool is_collecting; /* pages go back by age */
+    uf_collector collector;
 };
 
 /* Tells why uf__allocator_enter refused. */
@@ -90,6 +104,16 @@ static inline uint32_t uf__scope_pool_locked(const uf_allocator *allocator, uint
     return allocator->scope_count == 0 ? UF_DEFAULT_POOL
                                        : uf__scope_search_locked(allocator, stream);
 }
+
+/* Whether a pin keeps a block that its owner gives back now; the rest is the pin's business then.
+ */
+bool uf__pin_keeps_locked(uf_allocator *allocator, uint64_t addr);
+/* Whether a pin keeps that block, which its owner has given back. */
+bool uf__pin_is_freed_locked(const uf_allocator *allocator, uint32_t block);
+/* Whether a block of that pool is pinned. */
+bool uf__pin_is_in_locked(const uf_allocator *allocator, uint32_t pool);
+/* Bytes of such blocks, but those in private pools whose pages are frozen anyway. */
+uint64_t uf__pin_freed_bytes_locked(const uf_allocator *allocator);
 
 /* The pool that a caller means. UF_ERROR_NOT_FOUND. */
 uf_status uf__pool_find_locked(const uf_allocator *allocator, uint64_t pool_id, uint32_t *pool,

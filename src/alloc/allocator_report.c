@@ -132,13 +132,17 @@ uf_status uf_block_get(uf_allocator *allocator, uint64_t addr, uf_block_place *p
 static uf_status check_map_locked(const uf_allocator *allocator, uf_error *error)
 {
     const uf_core *core = &allocator->core;
-    size_t count = 0;
+    size_t count = 0, pinned_count = 0;
     for (uint32_t i = 1; i < core->blocks.count; i++) {
         const uf_block *block = uf__core_block(core, i);
         if (block->life != UF_LIFE_ALLOCATED) {
             continue;
         }
         const uint32_t *found = uf__addrmap_find(&allocator->blocks, block->addr);
+        if (found == NULL && uf__pin_is_freed_locked(allocator, i)) {
+            pinned_count++;
+            continue;
+        }
         if (found == NULL || *found != i) {
             return uf__error_set(error, UF_ERROR_INTERNAL,
                                  "allocator check: the block at 0x%" PRIx64
@@ -147,7 +151,7 @@ static uf_status check_map_locked(const uf_allocator *allocator, uf_error *error
         }
         count++;
     }
-    return count == allocator->blocks.count
+    return count == allocator->blocks.count && pinned_count == allocator->freed_pin_count
                ? UF_OK
                : uf__error_set(error, UF_ERROR_INTERNAL,
                                "allocator check: %zu addresses are handed out, %zu blocks are "

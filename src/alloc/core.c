@@ -247,6 +247,16 @@ uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_
     return UF_OK;
 }
 
+uf_status uf__core_reserve(uf_core *core, uint64_t bytes, uint32_t stream, uint32_t pool)
+{
+    uf_request request;
+    if (!uf__block_reserve(&core->blocks, UF_BLOCKS_PER_REQUEST)) {
+        return UF_ERROR_HOST_MEMORY;
+    }
+    uf_status status = request_init(core, &request, bytes, stream, pool);
+    return status == UF_OK ? uf__paged_reserve(core, &request) : status;
+}
+
 uint32_t uf__core_hand_out(uf_core *core, uint32_t index, uint64_t size_bytes,
                            uint64_t requested_bytes)
 {
@@ -402,6 +412,7 @@ uf_status uf__core_init(uf_core *core, const uf_core_config *config)
         if (status != UF_OK) {
             return status;
         }
+        uf__paging_settings(core, config);
     }
     if (config->conf != NULL) {
         take_conf(core, config->conf);

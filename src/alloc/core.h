@@ -152,8 +152,11 @@ typedef struct uf_core_config {
     uint64_t device_total_bytes; /* sizes the expandable reservation; 0 = ask the device */
     bool is_paged;               /* the unfrag policy; the device must be able to map handles */
     uint64_t granule_bytes, large_page_bytes; /* page sizes, if is_paged */
-    uint64_t limit_bytes;     /* 0 = none (but conf.per_process_memory_fraction applies) */
-    uf_event_hook event_hook; /* may be NULL */
+    uint64_t headroom_bytes;                  /* of the device left to others, if is_paged */
+    uint32_t soft_percent;                    /* the soft bound, if is_paged; 0 = the default */
+    const uf_page_cost *page_costs; /* of a small and a large page, if is_paged; NULL = built in */
+    uint64_t limit_bytes;           /* 0 = none (but conf.per_process_memory_fraction applies) */
+    uf_event_hook event_hook;       /* may be NULL */
     void *event_context;
     uf_order_hook order_hook; /* may be NULL */
     void *order_context;
@@ -208,6 +211,15 @@ void uf__core_complete(uf_core *core, uint32_t block);
 
 /* Flush of the default pools and all freeable private pools (spec 3.5 with id (0,0)). */
 uf_status uf__core_empty_cache(uf_core *core) UF_MUST_USE;
+
+/* Under the unfrag policy: sees to it that a request of so many bytes would be served without a
+ * driver call. UF_ERROR_OUT_OF_MEMORY, which is not counted; UF_ERROR_DEVICE;
+ * UF_ERROR_HOST_MEMORY. */
+uf_status uf__core_reserve(uf_core *core, uint64_t bytes, uint32_t stream,
+                           uint32_t pool) UF_MUST_USE;
+
+/* Under the torch policy: gives whole cached segments back until at most keep_bytes are cached. */
+uf_status uf__core_trim(uf_core *core, uint64_t keep_bytes) UF_MUST_USE;
 
 /* Private pools (spec 7). A pool index stays valid until the pool is forgotten. */
 uf_status uf__core_pool_create(uf_core *core, uint64_t id_high, uint64_t id_low,

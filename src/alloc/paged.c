@@ -201,6 +201,7 @@ uf_status uf__paged_acquire(uf_core *core, const uf_request *request, uint32_t *
         uf__core_shelve(core, *block);
     }
     note_want(core, request->rounded_bytes);
+    core->paging->is_looked_up = false;
     uf_status status = look_around(core);
     if (status == UF_OK) {
         status = try_place(core, request, block);
@@ -214,6 +215,42 @@ uf_status uf__paged_acquire(uf_core *core, const uf_request *request, uint32_t *
         }
     }
     return status == UF_ERROR_OUT_OF_MEMORY ? uf__core_out_of_memory(core, request) : status;
+}
+
+static uf_status reserve(uf_core *core, const uf_request *request)
+{
+    uint32_t index = UF_NO_BLOCK;
+    uf_status status = try_place(core, request, &index);
+    if (status == UF_OK) {
+        /* As if it was freed just now: work may still be queued on pages that it got. */
+        uf_block *block = &core->blocks.items[index];
+        block->age_base = ++core->paging->free_sequence;
+        core->paging->last_free[core->shelves[block->shelf]->stream] = block->age_base;
+        uf__hole_put(core, index);
+    }
+    return status;
+}
+
+uf_status uf__paged_reserve(uf_core *core, const uf_request *request)
+{
+    uint32_t index = uf__core_find(core, request, request->shelf);
+    bool is_ready = index != UF_NO_BLOCK && uf__paged_is_ready(core, request, index);
+    if (index != UF_NO_BLOCK) {
+        uf__core_shelve(core, index);
+    }
+    if (is_ready) {
+        return UF_OK;
+    }
+    uf_status status = look_around(core);
+    if (status == UF_OK && core->limit_bytes != UF_UNLIMITED &&
+        uf__take_available_bytes(core) < request->rounded_bytes) {
+        return UF_ERROR_OUT_OF_MEMORY; /* before anything moves */
+    }
+    core->paging->is_reserving = true;
+    core->paging->is_looked_up = false;
+    status = status == UF_OK ? reserve(core, request) : status;
+    core->paging->is_reserving = false;
+    return status;
 }
 
 /* Whether a hole is a whole region in which nothing is mapped. */

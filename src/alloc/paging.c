@@ -55,6 +55,22 @@ static void unmap_last(uf_core *core, uint64_t addr, uint64_t bytes, uint64_t ha
     }
 }
 
+/* A page of 2 MiB, by the measured driver times (device/cost.c), and some. */
+static const int64_t MOVE_NS = 50000;
+enum { SOFT_PERCENT = 105 };
+
+void uf__paging_settings(uf_core *core, const uf_core_config *config)
+{
+    uf_paging *paging = core->paging;
+    const uf_page_cost *costs = config->page_costs;
+    paging->headroom_bytes = config->headroom_bytes;
+    paging->soft_percent = config->soft_percent == 0 ? SOFT_PERCENT : config->soft_percent;
+    paging->tight_percent = 100 + (paging->soft_percent - 100) * 2 / 5;
+    paging->move_ns =
+        costs == NULL ? MOVE_NS : costs[UF_PAGE_SMALL].unmap_ns + costs[UF_PAGE_SMALL].map_ns;
+    paging->move_ns = paging->move_ns <= 0 ? 1 : paging->move_ns;
+}
+
 void uf__paging_fini(uf_core *core)
 {
     if (core->paging == NULL) {

@@ -45,14 +45,20 @@ typedef struct uf_paging {
     uint32_t page_count, page_capacity, page_vacant;
     uint32_t loose[UF_PAGE_SIZE_COUNT], loose_count[UF_PAGE_SIZE_COUNT];
     uint64_t loose_bytes;
-    uint64_t closed_count;      /* pages with is_closed */
-    uint64_t free_sequence;     /* frees so far: the age of holes */
-    uint64_t peak_frozen_bytes; /* most at once */
-    uint64_t moved_count;       /* pages taken from holes for others, so far */
-    uint64_t peak_active_bytes; /* most at once, the request under way included */
-    int64_t start_ns;           /* when the first pages were wanted */
-    uf_epochs *epochs;          /* by stream, as the next */
-    uint64_t *last_free;        /* number of the stream's last free */
+    uint64_t closed_count;                /* pages with is_closed */
+    uint64_t free_sequence;               /* frees so far: the age of holes */
+    uint64_t peak_frozen_bytes;           /* most at once */
+    uint64_t moved_count;                 /* pages taken from holes for others, so far */
+    uint64_t peak_active_bytes;           /* most at once, the request under way included */
+    int64_t start_ns;                     /* when the first pages were wanted */
+    int64_t move_ns;                      /* what moving a page is reckoned with */
+    uint32_t tight_percent, soft_percent; /* soft bounds, of peak_active_bytes */
+    bool is_reserving;       /* pages are wanted ahead of time: the soft bound does not count */
+    uint64_t headroom_bytes; /* of the device that growth leaves to others */
+    uint64_t growable_bytes; /* what could be held, by the last look at the device */
+    bool is_looked_up;       /* in the request under way */
+    uf_epochs *epochs;       /* by stream, as the next */
+    uint64_t *last_free;     /* number of the stream's last free */
     uint32_t stream_count, epochs_capacity, last_free_capacity;
     struct uf_shadow *shadows;
     uint32_t shadow_count, shadow_capacity;
@@ -66,6 +72,8 @@ typedef struct uf_stretch {
 
 /* granule_bytes: a power of two; large_bytes: a multiple of it. */
 uf_status uf__paging_init(uf_core *core, uint64_t granule_bytes, uint64_t large_bytes) UF_MUST_USE;
+/* Takes over the settings of pages, or their defaults. */
+void uf__paging_settings(uf_core *core, const uf_core_config *config);
 /* Unmaps and releases every page, mapped or loose; failures are ignored. */
 void uf__paging_fini(uf_core *core);
 

@@ -95,6 +95,8 @@ uf_status uf__region_destroy(uf_core *core, uint32_t block) UF_MUST_USE;
  * search found and took out, or UF_NO_BLOCK; it receives a block that begins where the request goes
  * and has its pages. */
 uf_status uf__paged_acquire(uf_core *core, const uf_request *request, uint32_t *block) UF_MUST_USE;
+/* Sees to it that a hole is ready for a request, without handing it out. */
+uf_status uf__paged_reserve(uf_core *core, const uf_request *request) UF_MUST_USE;
 /* Whether the front of a hole can be handed out as it is. */
 bool uf__paged_is_ready(const uf_core *core, const uf_request *request, uint32_t block);
 /* Up to which address the hole has pages that a block becomes when it is freed. */

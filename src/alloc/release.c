@@ -259,3 +259,46 @@ uf_status uf__core_release_oversize(uf_core *core, const uf_request *request, bo
     *is_enough = freed_bytes >= key;
     return UF_OK;
 }
+
+static bool is_trimmed(const uf_core *core, uint64_t keep_bytes)
+{
+    uint64_t active_bytes = (uint64_t)uf__counter_all(&core->counters, UF_COUNTER_ACTIVE_BYTES);
+    return core->total_bytes - active_bytes <= keep_bytes;
+}
+
+/* Of each stream the largest first. */
+static uf_status trim_class(uf_core *core, int pool_class, uint64_t keep_bytes)
+{
+    uint32_t *indices, count;
+    uf_status status =
+        list_free(core, &core->pools[UF_DEFAULT_POOL].classes[pool_class], &indices, &count);
+    if (status != UF_OK) {
+        return status;
+    }
+    for (uint32_t i = count; i-- > 0 && status == UF_OK && !is_trimmed(core, keep_bytes);) {
+        const uf_block *block = &core->blocks.items[indices[i]];
+        if (block->region != 0) {
+            status = uf__region_unmap_block(core, indices[i]);
+        } else if (!uf__block_is_split(block)) {
+            status = release_segment(core, indices[i]);
+        }
+    }
+    free(indices);
+    return status;
+}
+
+uf_status uf__core_trim(uf_core *core, uint64_t keep_bytes)
+{
+    uf_status status = UF_OK;
+    for (uint32_t i = 1; i < core->pool_count && status == UF_OK; i++) {
+        if (core->pools[i].is_known && core->pools[i].use_count == 0 &&
+            !is_trimmed(core, keep_bytes)) {
+            status = empty_pool(core, i);
+        }
+    }
+    const int classes[2] = {UF_CLASS_LARGE, UF_CLASS_SMALL};
+    for (int i = 0; i < 2 && status == UF_OK && core->redirection_count == 0; i++) {
+        status = trim_class(core, classes[i], keep_bytes);
+    }
+    return status;
+}

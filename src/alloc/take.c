@@ -111,9 +111,10 @@ static uf_status take_from(uf_core *core, uint32_t index, uf_page_size size, uin
     return status;
 }
 
-/* Takes up to `count` pages of one size from holes for a stream; *taken receives how many. */
-static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page_size size,
-                      uint64_t count, uint64_t *taken)
+/* Takes up to `count` pages of one size from holes that were freed up to that free, for a stream;
+ * *taken receives how many. */
+static uf_status take_aged(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page_size size,
+                           uint64_t count, uint64_t freed_by, uint64_t *taken)
 {
     uint32_t had = core->paging->loose_count[size], victim_count;
     victim *victims;
@@ -123,7 +124,7 @@ static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page
     }
     for (uint32_t i = 0; i < victim_count && status == UF_OK; i++) {
         uint64_t done = core->paging->loose_count[size] - had;
-        if (done == count) {
+        if (done == count || victims[i].age > freed_by) {
             break;
         }
         const uf_block *hole = &core->blocks.items[victims[i].block];
@@ -140,17 +141,29 @@ static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page
         }
     }
     *taken = core->paging->loose_count[size] - had;
-    core->paging->moved_count += *taken;
     free(victims);
     return status;
+}
+
+static uf_status take(uf_core *core, uint32_t stream, uf_take_mode mode, uf_page_size size,
+                      uint64_t count, uint64_t *taken)
+{
+    uf_status status = take_aged(core, stream, mode, size, count, UINT64_MAX, taken);
+    core->paging->moved_count += *taken;
+    return status;
+}
+
+uf_status uf__take_from_cache(uf_core *core, uf_page_size size, uint64_t count, uint64_t freed_by,
+                              bool can_wait, uint64_t *taken)
+{
+    *taken = 0;
+    return take_aged(core, 0, can_wait ? UF_TAKE_WAIT : UF_TAKE_IDLE, size, count, freed_by, taken);
 }
 
 /* Under a limit nothing moves while there is room. Without one there is a soft bound, a little
  * above what has been active at most: beyond it pages of holes are taken before it grows, as long
  * as that costs little of the time that has passed. The soft bound is tight while moving has cost
  * next to nothing. */
-enum { TIGHT_PERCENT = 102, SOFT_PERCENT = 105 };
-static const int64_t MOVE_NS = 50000; /* a page, by the measured driver times (device/cost.c) */
 static const int64_t TIME_PER_MOVING = 200;
 static const int64_t CREDIT_NS = 50000000;
 
@@ -170,19 +183,42 @@ static bool can_afford_moving(const uf_core *core, int64_t share)
     const uf_device *device = core->device;
     int64_t passed_ns = device->clock_ns(device->context) - core->paging->start_ns;
     int64_t budget_ns = passed_ns / TIME_PER_MOVING + CREDIT_NS;
-    return (int64_t)core->paging->moved_count <= budget_ns / share / MOVE_NS;
+    return (int64_t)core->paging->moved_count <= budget_ns / share / core->paging->move_ns;
 }
 
 static uint64_t soft_room(const uf_core *core)
 {
     uint64_t percent = 0;
-    if (core->limit_bytes == UF_UNLIMITED && core->device->clock_ns != NULL) {
-        percent = can_afford_moving(core, 2)   ? TIGHT_PERCENT
-                  : can_afford_moving(core, 1) ? SOFT_PERCENT
+    const uf_paging *paging = core->paging;
+    if (core->limit_bytes == UF_UNLIMITED && core->device->clock_ns != NULL &&
+        !paging->is_reserving) {
+        percent = can_afford_moving(core, 2)   ? paging->tight_percent
+                  : can_afford_moving(core, 1) ? paging->soft_percent
                                                : 0;
     }
     return percent == 0 ? hard_room(core)
-                        : room_below(core, core->paging->peak_active_bytes / 100 * percent);
+                        : room_below(core, paging->peak_active_bytes / 100 * percent);
+}
+
+/* Whether the device keeps the headroom after growth by so much. It is asked once for a request
+ * that grows; if it does not answer, growth shows. */
+static bool leaves_headroom(uf_core *core, uint64_t bytes)
+{
+    uf_paging *paging = core->paging;
+    uint64_t free_bytes, total_bytes;
+    if (paging->headroom_bytes == 0) {
+        return true;
+    }
+    if (!paging->is_looked_up) {
+        bool is_known =
+            core->device->memory_info(core->device->context, &free_bytes, &total_bytes) == UF_OK;
+        free_bytes = is_known && free_bytes > paging->headroom_bytes
+                         ? free_bytes - paging->headroom_bytes
+                         : 0;
+        paging->growable_bytes = is_known ? core->total_bytes + free_bytes : UINT64_MAX;
+        paging->is_looked_up = true;
+    }
+    return core->total_bytes + bytes <= paging->growable_bytes;
 }
 
 uint64_t uf__take_room(const uf_core *core)
@@ -196,6 +232,10 @@ static uf_status grow(uf_core *core, uf_page_size size, uint64_t room, bool *is_
 {
     *is_made = false;
     if (*is_refused || room < core->paging->bytes_of[size]) {
+        return UF_OK;
+    }
+    if (!leaves_headroom(core, core->paging->bytes_of[size])) {
+        *is_refused = true;
         return UF_OK;
     }
     uf_status status = uf__page_create(core, size);
@@ -260,6 +300,7 @@ static uf_status change_small(uf_core *core, uint32_t stream, bool *is_made)
     uint64_t count = missing_bytes / bytes_of[UF_PAGE_SMALL];
     uf_status status = take(core, stream, UF_TAKE_IDLE, UF_PAGE_SMALL, count, &taken);
     *is_made = taken == count;
+    (void)leaves_headroom(core, 0); /* before they go: what is held may be held again */
     for (uint64_t i = 0; i < count && status == UF_OK && *is_made; i++) {
         status = uf__page_destroy(core, UF_PAGE_SMALL);
     }
@@ -293,6 +334,7 @@ static uf_status change_large(uf_core *core, uint32_t stream, uf_take_mode mode,
         status = take(core, stream, mode, UF_PAGE_LARGE, 1, &taken);
     }
     *is_made = status == UF_OK && core->paging->loose_count[UF_PAGE_LARGE] > large_count;
+    (void)leaves_headroom(core, 0);
     return *is_made ? uf__page_destroy(core, UF_PAGE_LARGE) : status;
 }
 
@@ -346,7 +388,7 @@ uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count, u
                            : status;
 }
 
-uint64_t uf__take_available_bytes(const uf_core *core)
+uint64_t uf__take_cached_bytes(const uf_core *core)
 {
     uint64_t bytes = core->paging->loose_bytes;
     for (uint32_t i = 1; i < core->shelf_count; i++) {
@@ -363,12 +405,21 @@ uint64_t uf__take_available_bytes(const uf_core *core)
             }
         }
     }
+    return bytes;
+}
+
+uint64_t uf__take_available_bytes(const uf_core *core)
+{
+    uint64_t bytes = uf__take_cached_bytes(core);
     return core->limit_bytes == UF_UNLIMITED ? bytes : bytes + hard_room(core);
 }
 
 uf_status uf__take_undo(uf_core *core)
 {
     uf_status status = UF_OK;
+    if (core->paging->loose_bytes != 0) {
+        (void)leaves_headroom(core, 0); /* the request may try again */
+    }
     for (int size = 0; size < UF_PAGE_SIZE_COUNT; size++) {
         while (core->paging->loose_count[size] != 0 && status == UF_OK) {
             status = uf__page_destroy(core, (uf_page_size)size);

@@ -22,6 +22,14 @@ uint64_t uf__take_available_bytes(const uf_core *core);
 /* Bytes of pages that may be created before any are taken from holes. */
 uint64_t uf__take_room(const uf_core *core);
 
+/* Bytes of pages of holes, and loose ones: what is cached and not frozen. */
+uint64_t uf__take_cached_bytes(const uf_core *core);
+
+/* Makes up to `count` pages of one size loose, of holes that were freed up to that free, the
+ * longest unused first; only idle ones, or after waiting. *taken receives how many. */
+uf_status uf__take_from_cache(uf_core *core, uf_page_size size, uint64_t count, uint64_t freed_by,
+                              bool can_wait, uint64_t *taken) UF_MUST_USE;
+
 /* Gives all loose pages back to the driver. */
 uf_status uf__take_undo(uf_core *core) UF_MUST_USE;
 

@@ -12,6 +12,7 @@
 #include <unfrag/host.h>
 
 #include "alloc/core.h"
+#include "alloc/trim.h"
 #include "device/sim.h"
 #include "oracle/ledger.h"
 #include "oracle/paged_oracle.h"
@@ -31,6 +32,8 @@ typedef struct setting {
     bool has_limits;                /* they change, mostly to slightly above what is live */
     bool has_pools, has_captures;   /* private pools; redirections into them */
     bool has_others;                /* others take memory of the device */
+    uint64_t headroom_bytes;        /* left to them */
+    bool has_caches;                /* memory is reserved, trimmed and collected */
     bool is_laggard;                /* streams get their work done seldom */
 } setting;
 
@@ -80,6 +83,17 @@ static const setting settings[] = {
      .live_bytes = 2 * GIB,
      .max_bytes = 300 * MIB,
      .has_others = true},
+    {.name = "caches",
+     .granule_bytes = 2 * MIB,
+     .large_bytes = 16 * MIB,
+     .total_bytes = 3 * GIB,
+     .live_bytes = 2 * GIB,
+     .max_bytes = 200 * MIB,
+     .headroom_bytes = 256 * MIB,
+     .has_limits = true,
+     .has_pools = true,
+     .has_others = true,
+     .has_caches = true},
     {.name = "tiny",
      .granule_bytes = 2 * MIB,
      .large_bytes = 4 * MIB,
@@ -127,6 +141,8 @@ typedef struct world {
     uint32_t pool_count; /* numbers given so far */
     uint32_t redirected; /* 1 + index into pools, 0 = none */
     uint64_t other_addr[OTHERS], other_bytes[OTHERS];
+    uint64_t held_bytes; /* before the request under way */
+    uf_collector collector;
     uint64_t live_bytes, request_count, refused_count;
 } world;
 
@@ -163,6 +179,10 @@ static uint64_t bound_bytes(const world *w)
     uint64_t capacity = w->from->total_bytes;
     for (int i = 0; i < OTHERS; i++) {
         capacity -= w->other_bytes[i];
+    }
+    capacity -= capacity < w->from->headroom_bytes ? capacity : w->from->headroom_bytes;
+    if (w->from->headroom_bytes != 0 && capacity < w->held_bytes) {
+        capacity = w->held_bytes; /* others took of the headroom; what was held may be used */
     }
     return capacity < w->core.limit_bytes ? capacity : w->core.limit_bytes;
 }
@@ -224,6 +244,7 @@ static void step_alloc(world *w, slot *s)
         i = w->redirected - 1;
         is_private = true;
     }
+    w->held_bytes = w->books.held_bytes;
     tag_set(w, is_private ? w->pools[i].number : 0, stream, bytes);
     expect(w, uf__core_process(&w->core), "process");
     uf_status status = uf__core_alloc(&w->core, bytes, stream,
@@ -360,9 +381,65 @@ static void step_others(world *w)
     }
 }
 
+static void step_reserve(world *w)
+{
+    uint64_t bytes = size_choose(w);
+    uint32_t stream = (uint32_t)rng_below(&w->random, STREAMS);
+    tag_set(w, 0, stream, bytes);
+    uf_status status = uf__core_reserve(&w->core, bytes, stream, UF_DEFAULT_POOL);
+    TELL(w, "%" PRIu64 ": reserve %" PRIu64 " on stream %u: %s\n", w->step, bytes, stream,
+         uf_status_name(status));
+    if (status == UF_ERROR_OUT_OF_MEMORY) {
+        return;
+    }
+    expect(w, status, "reserve");
+    /* The pages at its ends may be those of its neighbours. */
+    if (uf__trim_cached_bytes(&w->core) + 2 * w->from->granule_bytes < bytes) {
+        fail(w, "less is cached than was reserved");
+    }
+}
+
+static void step_trim(world *w)
+{
+    uint64_t cached = uf__trim_cached_bytes(&w->core), released = 0, keep;
+    keep = rng_below(&w->random, 4) == 0 ? 0 : rng_below(&w->random, cached + 1);
+    TELL(w, "%" PRIu64 ": trim to %" PRIu64 "\n", w->step, keep);
+    expect(w, uf__trim(&w->core, keep, &released), "trim");
+    uint64_t rest = uf__trim_cached_bytes(&w->core);
+    if (cached - released != rest) {
+        fail(w, "what was trimmed is not what is missing");
+    }
+    if (w->redirected == 0 && rest > keep) {
+        fail(w, "more is cached than was to be kept");
+    }
+    if (released != 0 && keep > rest + w->from->large_bytes) {
+        fail(w, "more was given back than had to be");
+    }
+}
+
+static void step_cache(world *w)
+{
+    switch (rng_below(&w->random, 4)) {
+    case 0:
+        step_trim(w);
+        break;
+    case 1:
+        expect(w, uf__collect(&w->core, &w->collector), "collect");
+        break;
+    default:
+        if (w->redirected == 0) {
+            step_reserve(w);
+        }
+    }
+}
+
 static void step_other(world *w)
 {
     const setting *from = w->from;
+    if (from->has_caches && rng_below(&w->random, 3) == 0) {
+        step_cache(w);
+        return;
+    }
     switch (rng_below(&w->random, 20)) {
     case 0:
         if (w->redirected == 0) {
@@ -429,6 +506,7 @@ static void world_init(world *w, const setting *from, uint64_t seed, bool is_tol
     w->seed = seed;
     w->is_told = is_told;
     w->random.state = seed;
+    w->collector.rule.after_frees = 40;
     uf__sim_init(&w->sim, from->total_bytes, 0);
     w->below = &w->sim.device;
     if (from->is_host) {
@@ -444,6 +522,7 @@ static void world_init(world *w, const setting *from, uint64_t seed, bool is_tol
                              .is_paged = true,
                              .granule_bytes = from->granule_bytes,
                              .large_page_bytes = from->large_bytes,
+                             .headroom_bytes = from->headroom_bytes,
                              .event_hook = paged_oracle_event,
                              .event_context = &w->judge};
     expect(w, uf__core_init(&w->core, &config), "init");
