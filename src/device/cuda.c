@@ -299,6 +299,7 @@ static void device_init(uf_cuda *cuda)
                                .event_query = uf__cuda_event_query,
                                .event_wait = uf__cuda_event_wait,
                                .clock_ns = clock_ns,
+                               .is_shared = true,
                                .granularity_bytes = cuda->info.granularity_bytes,
                                .failure_text = failure_text};
     if (cuda->info.can_map) {
