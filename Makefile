@@ -47,6 +47,7 @@ bench:
 	@scripts/setup test
 	@scripts/build release
 	@bench/run
+	@bench/alloc
 
 fuzz:
 	@scripts/setup lint
