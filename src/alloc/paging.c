@@ -28,6 +28,8 @@ uf_status uf__paging_init(uf_core *core, uint64_t granule_bytes, uint64_t large_
         if (core->device->page_cost != NULL) {
             uf_status status = core->device->page_cost(core->device->context, bytes, cost);
             if (status != UF_OK) {
+                free(core->paging);
+                core->paging = NULL;
                 return status;
             }
         }
@@ -69,6 +71,9 @@ void uf__paging_settings(uf_core *core, const uf_core_config *config)
     paging->move_ns =
         costs == NULL ? MOVE_NS : costs[UF_PAGE_SMALL].unmap_ns + costs[UF_PAGE_SMALL].map_ns;
     paging->move_ns = paging->move_ns <= 0 ? 1 : paging->move_ns;
+    for (int size = 0; size < UF_PAGE_SIZE_COUNT && costs != NULL; size++) {
+        paging->costs[size] = costs[size];
+    }
 }
 
 void uf__paging_fini(uf_core *core)
