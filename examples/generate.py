@@ -338,11 +338,13 @@ def make(pipe, options, width, height, batch):
 
 
 def recover(pipe, options):
-    """After a failure the decoder may have been left in fp32: back to its own type."""
+    """After a failure the decoder may have been left in fp32, and an offloaded part on the card: back
+    to where each image begins."""
     import torch
     gc.collect()
-    if not options.offload:
-        pipe.vae.to(getattr(torch, TORCH_TYPES[options.dtype]))
+    if options.offload:
+        pipe.maybe_free_model_hooks()
+    pipe.vae.to(getattr(torch, TORCH_TYPES[options.dtype]))
 
 
 TORCH_TYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}

@@ -80,7 +80,7 @@ def once(options, job):
             done = subprocess.run(command(options, scenario, setting, limit, result), text=True,
                                   env=environment, capture_output=True, timeout=500, check=False)
             entry["exit_code"] = done.returncode
-            if done.returncode not in (0, 1):
+            if done.returncode not in (0, 1) or not os.path.exists(result):
                 entry["error"] = (done.stdout + done.stderr)[-1500:]
         except subprocess.TimeoutExpired:
             entry["exit_code"] = None
