@@ -189,7 +189,9 @@ struct Unfrag {
 struct Torch {
     c10::cuda::CUDACachingAllocator::CUDAAllocator *allocator;
     std::string label = "PyTorch";
-    static constexpr bool can_cross = true;
+    // Looking for finished events asks libtorch which GPUs have contexts, and a program without it
+    // cannot answer.
+    static constexpr bool can_cross = false;
 
     Torch() : allocator(c10::cuda::CUDACachingAllocator::get())
     {
