@@ -486,7 +486,7 @@ void synchronizes(bool is_cuda)
     for (int run = 0; run < 2; run++) {
         int count = (run == 0 ? 1000000 : 20000) / (is_quick ? 100 : 1);
         uint64_t most = run == 0 ? UINT64_MAX : 8 * GIB; // live bytes
-        Unfrag subject(UF_POLICY_UNFRAG, is_cuda, run == 0 ? 0 : most / 100 * 103);
+        Unfrag subject(UF_POLICY_UNFRAG, is_cuda, run == 0 ? 0 : most / 100 * 106);
         Random random{5};
         std::vector<std::pair<uint64_t, uint64_t>> live;
         uint64_t live_bytes = 0;
@@ -512,7 +512,7 @@ void synchronizes(bool is_cuda)
         printf("{\"who\": \"unfrag\", \"what\": \"synchronises%s\", \"requests\": %d, "
                "\"device_syncs\": %" PRIu64 ", \"stream_waits\": %" PRIu64
                ", \"driver_calls\": %" PRIu64 ", \"worst\": %.0f}\n",
-               run == 0 ? "" : ", limit 1.03 x live", count, counts.device_sync_count,
+               run == 0 ? "" : ", limit 1.06 x live", count, counts.device_sync_count,
                counts.stream_wait_count, counts.driver_call_count, worst_ns);
         fflush(stdout);
         for (auto &block : live) {
