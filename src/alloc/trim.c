@@ -27,10 +27,27 @@ static uf_page_size choose_size(const uf_core *core, uint64_t excess_bytes, uint
     return size;
 }
 
+/* Gives loose pages back while more is cached than is to be kept; the rest stays loose. */
+static uf_status release_loose(uf_core *core, uint64_t keep_bytes)
+{
+    const uf_paging *paging = core->paging;
+    uint64_t cached_bytes = uf__take_cached_bytes(core);
+    uf_status status = UF_OK;
+    while (status == UF_OK && cached_bytes > keep_bytes && paging->loose_bytes != 0) {
+        bool is_large = cached_bytes - keep_bytes >= paging->bytes_of[UF_PAGE_LARGE] ||
+                        paging->loose_count[UF_PAGE_SMALL] == 0;
+        uf_page_size size =
+            is_large && paging->loose_count[UF_PAGE_LARGE] != 0 ? UF_PAGE_LARGE : UF_PAGE_SMALL;
+        status = uf__page_destroy(core, size);
+        cached_bytes -= status == UF_OK ? paging->bytes_of[size] : 0;
+    }
+    return status == UF_ERROR_BUSY ? UF_OK : status; /* a capture: they stay loose */
+}
+
 /* Pages of holes that were freed up to that free, in one mode. */
 static uf_status trim_pages(uf_core *core, uint64_t keep_bytes, uint64_t freed_by, bool can_wait)
 {
-    uf_status status = uf__take_undo(core);
+    uf_status status = release_loose(core, keep_bytes);
     bool has_progress = true;
     while (status == UF_OK && has_progress) {
         uint64_t cached_bytes = uf__take_cached_bytes(core), count, taken = 0;
@@ -48,7 +65,7 @@ static uf_status trim_pages(uf_core *core, uint64_t keep_bytes, uint64_t freed_b
             status = uf__take_from_cache(core, size, count, freed_by, can_wait, &taken);
         }
         has_progress = taken != 0;
-        uf_status undone = uf__take_undo(core);
+        uf_status undone = release_loose(core, keep_bytes);
         status = status == UF_OK ? undone : status;
     }
     return status;
