@@ -38,6 +38,8 @@ SCENARIOS = {
                   [9, 9.5, 9.8, 10, 10.5, 11, 11.5, 12, 16]),
     "sdxl-832": ("sdxl", "--size 832x832 --images 5 --steps 6", [8, 8.5, 9, 9.5, 10, 12]),
     "sdxl-offload": ("sdxl", "--mixed --images 20 --steps 6 --offload", [5, 5.5, 6, 7, 8]),
+    "sdxl-offload-sliced": ("sdxl", "--mixed --images 20 --steps 6 --offload --vae-slicing",
+                            [5.5, 6]),
     "z-image-1024": ("z-image-turbo", "--size 1024x1024 --images 5 --steps 9", [21, 21.6, 22, 24]),
     "z-image-50": ("z-image-turbo", "--size 1024x1024 --images 50 --steps 9", [22, 24]),
 }
