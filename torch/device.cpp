@@ -183,6 +183,8 @@ Device::Device(int number, const Settings &settings)
     options.conf = settings.conf.empty() ? nullptr : settings.conf.c_str();
     options.limit_bytes = settings.limit_bytes;
     options.fraction = settings.limit_bytes != 0 ? 0 : settings.fraction;
+    /* PyTorch's own allocator forgives a tensor that another stream uses without record_stream. */
+    options.is_every_stream_watched = true;
     options.on_event = on_event;
     options.event_context = this;
     uf_error error{};

@@ -85,6 +85,11 @@ typedef struct uf_allocator_options {
      * as if neither were given. */
     const uf_page_cost *page_costs;
     bool is_cost_probed;
+    /* For programs that use memory on streams they did not name (uf_use_on_stream), as long as that
+     * work is queued before the memory is given back: pages move only when the work is done that
+     * was queued before the free on every stream this allocator has heard of. None of these may be
+     * destroyed before the allocator is. */
+    bool is_every_stream_watched;
 } uf_allocator_options;
 
 #define UF_HEADROOM_NONE UINT64_MAX

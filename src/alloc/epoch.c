@@ -8,11 +8,23 @@
 #include "alloc/give_back.h"
 #include "alloc/paging.h"
 
-static void drop_oldest(uf_epochs *epochs)
+/* Renews what is idle on every stream. */
+static void renew_done(uf_paging *paging)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < paging->stream_count; i++) {
+        uint64_t sequence = paging->epochs[i].done_sequence;
+        least = sequence < least ? sequence : least;
+    }
+    paging->done_sequence = least;
+}
+
+static void drop_oldest(uf_paging *paging, uf_epochs *epochs)
 {
     epochs->done_sequence = epochs->open[0].sequence;
     epochs->open_count--;
     memmove(&epochs->open[0], &epochs->open[1], epochs->open_count * sizeof epochs->open[0]);
+    renew_done(paging);
 }
 
 static uf_status close_one(uf_core *core, uint32_t stream)
@@ -32,12 +44,15 @@ static uf_status close_one(uf_core *core, uint32_t stream)
     return UF_OK;
 }
 
+/* Whether there were frees since the stream's last epoch that concern it. */
 static bool has_freed_since(const uf_core *core, uint32_t stream)
 {
-    const uf_epochs *epochs = &core->paging->epochs[stream];
+    const uf_paging *paging = core->paging;
+    const uf_epochs *epochs = &paging->epochs[stream];
     uint64_t last = epochs->open_count != 0 ? epochs->open[epochs->open_count - 1].sequence
                                             : epochs->done_sequence;
-    return core->paging->last_free[stream] > last;
+    return (paging->is_every_stream_watched ? paging->free_sequence : paging->last_free[stream]) >
+           last;
 }
 
 uf_status uf__epoch_close(uf_core *core)
@@ -68,26 +83,29 @@ uf_status uf__epoch_poll(uf_core *core)
                 return uf__core_device_failed(core, status);
             }
             if (is_done) {
-                drop_oldest(epochs);
+                drop_oldest(core->paging, epochs);
             }
         }
     }
     return UF_OK;
 }
 
-bool uf__epoch_is_done(const uf_core *core, uint32_t stream, uint64_t sequence)
+static bool is_row_done(const uf_core *core, uint32_t stream, uint64_t sequence)
 {
     /* A stream that has freed nothing after its last done epoch is idle as far as it matters. */
     return sequence <= core->paging->epochs[stream].done_sequence;
 }
 
-uf_status uf__epoch_wait(uf_core *core, uint32_t stream, uint64_t sequence)
+bool uf__epoch_is_done(const uf_core *core, uint32_t stream, uint64_t sequence)
+{
+    return core->paging->is_every_stream_watched ? sequence <= core->paging->done_sequence
+                                                 : is_row_done(core, stream, sequence);
+}
+
+static uf_status wait_for(uf_core *core, uint32_t stream, uint64_t sequence)
 {
     uf_epochs *epochs = &core->paging->epochs[stream];
-    if (!uf__epoch_is_done(core, stream, sequence) && core->redirection_count != 0) {
-        return UF_ERROR_BUSY;
-    }
-    while (!uf__epoch_is_done(core, stream, sequence)) {
+    while (!is_row_done(core, stream, sequence)) {
         uf_status status = UF_OK;
         if (epochs->open_count == 0) {
             status = close_one(core, stream);
@@ -97,13 +115,31 @@ uf_status uf__epoch_wait(uf_core *core, uint32_t stream, uint64_t sequence)
             if (status != UF_OK) {
                 return uf__core_device_failed(core, status);
             }
-            drop_oldest(epochs);
+            drop_oldest(core->paging, epochs);
         }
         if (status != UF_OK) {
             return status;
         }
     }
     return UF_OK;
+}
+
+uf_status uf__epoch_wait(uf_core *core, uint32_t stream, uint64_t sequence)
+{
+    if (uf__epoch_is_done(core, stream, sequence)) {
+        return UF_OK;
+    }
+    if (core->redirection_count != 0) {
+        return UF_ERROR_BUSY;
+    }
+    if (!core->paging->is_every_stream_watched) {
+        return wait_for(core, stream, sequence);
+    }
+    uf_status status = UF_OK;
+    for (uint32_t i = 0; i < core->paging->stream_count && status == UF_OK; i++) {
+        status = wait_for(core, i, sequence);
+    }
+    return status;
 }
 
 void uf__epoch_end(uf_core *core)

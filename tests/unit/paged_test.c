@@ -203,6 +203,55 @@ START_TEST(bytes_stay_while_pages_move)
 }
 END_TEST
 
+static void write_late(void *context, uint64_t addr, uint64_t size_bytes)
+{
+    (void)context;
+    memset((void *)(uintptr_t)addr, 7, size_bytes);
+}
+
+/* Memory of stream 1 that a kernel on stream 2 uses, which nobody was told of; it was queued before
+ * the free. Stream 3 needs the pages. Returns how many rules of the device were broken. */
+static uint64_t use_untold(bool is_every_stream_watched, uint64_t wanted_bytes)
+{
+    fixture f;
+    uf_host *host;
+    uf_host_options made = {.struct_size_bytes = sizeof made, .total_bytes = 64 * MIB};
+    ck_assert_int_eq(uf_host_create(&made, &host, &f.error), UF_OK);
+    uf_allocator_options options = {.struct_size_bytes = sizeof options,
+                                    .device = uf_host_device(host),
+                                    .policy = UF_POLICY_UNFRAG,
+                                    .limit_bytes = 32 * MIB,
+                                    .is_every_stream_watched = is_every_stream_watched};
+    fixture_make(&f, &options);
+    uint64_t used = take(&f, 16 * MIB, 1), other = take(&f, 2 * MIB, 2);
+    ck_assert_int_eq(uf_host_launch(host, 2, write_late, NULL, used, 16 * MIB), UF_OK);
+    give(&f, used);
+    uint64_t taken = 0;
+    if (uf_alloc(f.allocator, wanted_bytes, 3, &taken, &f.error) == UF_OK) {
+        memset((void *)(uintptr_t)taken, 1, wanted_bytes);
+    }
+    uf_host_synchronize(host);
+    for (uint64_t i = 0; taken != 0 && i < wanted_bytes; i += MIB) {
+        ck_assert_int_eq(((const unsigned char *)(uintptr_t)taken)[i], 1);
+    }
+    ck_assert(taken != 0 || !is_every_stream_watched);
+    give(&f, taken);
+    give(&f, other);
+    fixture_check(&f);
+    uf_allocator_destroy(f.allocator);
+    uint64_t fault_count = uf_host_faults(host, NULL);
+    uf_host_destroy(host);
+    return fault_count;
+}
+
+START_TEST(work_on_streams_that_were_not_named_is_waited_for_where_all_are_watched)
+{
+    ck_assert_uint_eq(use_untold(true, 24 * MIB), 0);  /* some pages have to move */
+    ck_assert_uint_eq(use_untold(true, 30 * MIB), 0);  /* all of them */
+    ck_assert_uint_gt(use_untold(false, 24 * MIB), 0); /* or this would show nothing */
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -214,6 +263,7 @@ int main(void)
         a_device_that_cannot_map_handles_is_refused,
         each_driver_call_may_fail_once_and_nothing_is_lost,
         bytes_stay_while_pages_move,
+        work_on_streams_that_were_not_named_is_waited_for_where_all_are_watched,
         NULL,
     };
     return suite_run("paged", tests);
