@@ -10,16 +10,17 @@
 
 namespace unfrag {
 
-static std::atomic<bool> forked{false};
+static std::atomic<bool> forked{false}, has_device{false};
 
 bool is_forked()
 {
     return forked.load(std::memory_order_relaxed);
 }
 
+/* A child gets CUDA as its parent had it: what was not begun yet, the child may begin. */
 static void note_fork()
 {
-    forked.store(true);
+    forked.store(forked.load() || has_device.load());
 }
 
 void watch_forks()
@@ -63,6 +64,7 @@ Device &Allocator::device(int index)
     std::lock_guard<std::mutex> lock(mutex_);
     auto &place = devices_[static_cast<size_t>(index)];
     if (place.load() == nullptr) {
+        has_device.store(true);
         auto fresh = std::make_unique<Device>(index, settings_);
         fresh->history.set(history_);
         for (const auto &tracker : trackers_) {
@@ -187,7 +189,7 @@ void Allocator::refuse(Device &on, uf_status status, const uf_error &error, size
         std::lock_guard<std::mutex> lock(mutex_);
         observers = observers_;
     }
-    uint64_t most = facts.limit_bytes != 0 ? facts.limit_bytes : facts.total_bytes;
+    uint64_t most = facts.limit_bytes != NO_LIMIT ? facts.limit_bytes : facts.total_bytes;
     for (const auto &observer : observers) {
         observer(on.index, facts.wanted_bytes, most, facts.free_bytes);
     }
@@ -358,7 +360,7 @@ void Allocator::cacheInfo(c10::DeviceIndex index, size_t *largest)
         (void)!uf_stats_get(on.allocator(), &stats, nullptr);
         uint64_t most = on.free_bytes();
         auto reserved = static_cast<uint64_t>(stats.reserved_bytes.all.current);
-        if (on.limit_bytes() != 0) {
+        if (on.limit_bytes() != NO_LIMIT) {
             uint64_t left = on.limit_bytes() > reserved ? on.limit_bytes() - reserved : 0;
             most = left < most ? left : most;
         }

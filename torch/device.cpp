@@ -190,9 +190,10 @@ Device::Device(int number, const Settings &settings)
     uf_error error{};
     expect(uf_allocator_create(&options, &allocator_, &error), error, "making an allocator");
     open_page(allocator_);
-    limit_bytes_ = settings.limit_bytes;
-    if (settings.limit_bytes == 0 && settings.fraction > 0 && settings.fraction < 1) {
-        limit_bytes_ = static_cast<uint64_t>(settings.fraction * static_cast<double>(total_bytes_));
+    if (settings.limit_bytes != 0) {
+        limit_bytes_ = settings.limit_bytes;
+    } else if (settings.fraction > 0) {
+        limit_changed(settings.fraction);
     }
 }
 
@@ -206,15 +207,15 @@ uint64_t Device::free_bytes() const
 
 void Device::limit_changed(double fraction)
 {
-    bool is_limit = fraction < 1;
-    limit_bytes_ =
-        is_limit ? static_cast<uint64_t>(fraction * static_cast<double>(total_bytes_)) : 0;
+    limit_bytes_ = fraction < 1
+                       ? static_cast<uint64_t>(fraction * static_cast<double>(total_bytes_))
+                       : NO_LIMIT;
 }
 
 double Device::fraction() const
 {
     uint64_t limit = limit_bytes_;
-    return limit == 0 || total_bytes_ == 0
+    return limit == NO_LIMIT || total_bytes_ == 0
                ? 1.0
                : static_cast<double>(limit) / static_cast<double>(total_bytes_);
 }

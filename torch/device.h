@@ -16,6 +16,7 @@
 #include <unfrag/unfrag.h>
 
 #include "history.h"
+#include "message.h"
 
 namespace unfrag {
 
@@ -96,7 +97,7 @@ class Device {
     }
     void limit_changed(double fraction);
     double fraction() const;
-    uint64_t limit_bytes() const;
+    uint64_t limit_bytes() const; /* NO_LIMIT = none */
 
     const int index;
     History history;
@@ -111,7 +112,7 @@ class Device {
     uf_policy policy_;
     uf_allocator *allocator_ = nullptr;
     uint64_t total_bytes_ = 0;
-    std::atomic<uint64_t> limit_bytes_{0};
+    std::atomic<uint64_t> limit_bytes_{NO_LIMIT};
 };
 
 /* Throws what PyTorch throws: std::runtime_error by way of c10::Error, with the call's name. */

@@ -35,7 +35,7 @@ std::string out_of_memory_text(const OutOfMemory &facts)
                        ". GPU " + std::to_string(facts.device) + " has a total capacity of " +
                        size_text(facts.total_bytes) + " of which " + size_text(facts.free_bytes) +
                        " is free. ";
-    if (facts.limit_bytes != 0) {
+    if (facts.limit_bytes != NO_LIMIT) {
         text += size_text(facts.limit_bytes) + " allowed; ";
     }
     text += "Of the allocated memory " + size_text(held) + " is allocated by PyTorch, ";

@@ -10,11 +10,13 @@
 
 namespace unfrag {
 
+constexpr uint64_t NO_LIMIT = UINT64_MAX;
+
 struct OutOfMemory {
     int device = 0;
     uint64_t wanted_bytes = 0; /* the segment or block that could not be had */
     uint64_t total_bytes = 0, free_bytes = 0;
-    uint64_t limit_bytes = 0; /* 0 = none */
+    uint64_t limit_bytes = NO_LIMIT;
     uint64_t allocated_bytes = 0, reserved_bytes = 0;
     uint64_t pool_bytes = 0; /* cached in private pools */
     std::string cause;       /* one line of the allocator's */

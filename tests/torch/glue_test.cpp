@@ -439,6 +439,9 @@ START_TEST(a_fraction_is_a_limit_and_one_is_none)
     allocator->setMemoryFraction(0.25, 0);
     ck_assert_double_eq(allocator->getMemoryFraction(0), 0.25);
     ck_contains(message_of(take_3_gib, allocator).c_str(), "2.00 GiB allowed");
+    allocator->setMemoryFraction(0, 0); /* nothing at all, as in PyTorch */
+    ck_assert_double_eq(allocator->getMemoryFraction(0), 0);
+    ck_contains(message_of(take_3_gib, allocator).c_str(), "0 bytes allowed");
     allocator->setMemoryFraction(1.0, 0);
     void *pointer = allocator->raw_alloc(3 * GIB);
     ck_assert_ptr_nonnull(pointer);
@@ -498,6 +501,23 @@ START_TEST(a_child_made_by_fork_gives_back_nothing_and_gets_nothing)
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert_int_eq(allocator->getDeviceStats(0).allocation[0].current, 1);
     allocator->raw_delete(pointer);
+}
+END_TEST
+
+START_TEST(a_child_made_by_fork_before_there_is_a_gpu_may_begin)
+{
+    unfrag::watch_forks();
+    Allocator *allocator = make(UF_POLICY_UNFRAG);
+    pid_t child = fork();
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        void *pointer = allocator->raw_alloc(MIB);
+        _exit(pointer != nullptr ? 0 : 1);
+    }
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+    allocator->raw_delete(allocator->raw_alloc(MIB));
 }
 END_TEST
 
@@ -571,6 +591,7 @@ int main()
     tcase_add_test(tests, cache_info_gives_the_largest_block_or_what_is_left);
     tcase_add_test(tests, the_profiler_is_told_of_memory);
     tcase_add_test(tests, a_child_made_by_fork_gives_back_nothing_and_gets_nothing);
+    tcase_add_test(tests, a_child_made_by_fork_before_there_is_a_gpu_may_begin);
     tcase_add_test(tests, a_gpu_that_cannot_be_opened_says_why);
     tcase_add_test(tests, it_is_installed_once_and_before_cuda_starts);
     suite_add_tcase(suite, tests);
