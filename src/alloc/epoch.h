@@ -4,9 +4,9 @@
  * still use the pages. Frees are numbered; an epoch of a stream ends with an event, and once that
  * is done all frees of the stream up to its number are idle. Nothing is recorded until pages move.
  *
- * A free concerns the block's own stream; others that used it were named, and were waited for. Where
- * every stream is watched it concerns all that the core knows: programs written for PyTorch's own
- * allocator use memory on streams they never named, which that forgives as long as the work was
+ * A free concerns the block's own stream; others that used it were named, and were waited for.
+ * Where every stream is watched it concerns all that the core knows: programs written for PyTorch's
+ * own allocator use memory on streams they never named, which that forgives as long as the work was
  * queued before the free, since it unmaps next to nothing.
  *
  * While an allocation is redirected (a capture may be under way) the device is asked nothing and

@@ -58,9 +58,9 @@ typedef struct uf_paging {
     uint64_t growable_bytes; /* what could be held, by the last look at the device */
     bool is_looked_up;       /* in the request under way */
     bool is_every_stream_watched; /* epoch.h */
-    uint64_t done_sequence;  /* frees up to it are idle on every stream, if that is so */
-    uf_epochs *epochs;       /* by stream, as the next */
-    uint64_t *last_free;     /* number of the stream's last free */
+    uint64_t done_sequence;       /* frees up to it are idle on every stream, if that is so */
+    uf_epochs *epochs;            /* by stream, as the next */
+    uint64_t *last_free;          /* number of the stream's last free */
     uint32_t stream_count, epochs_capacity, last_free_capacity;
     struct uf_shadow *shadows;
     uint32_t shadow_count, shadow_capacity;

@@ -223,9 +223,9 @@ static uint64_t use_untold(bool is_every_stream_watched, uint64_t wanted_bytes)
                                     .limit_bytes = 32 * MIB,
                                     .is_every_stream_watched = is_every_stream_watched};
     fixture_make(&f, &options);
-    uint64_t used = take(&f, 16 * MIB, 1), other = take(&f, 2 * MIB, 2);
-    ck_assert_int_eq(uf_host_launch(host, 2, write_late, NULL, used, 16 * MIB), UF_OK);
-    give(&f, used);
+    uint64_t mine = take(&f, 16 * MIB, 1), other = take(&f, 2 * MIB, 2);
+    ck_assert_int_eq(uf_host_launch(host, 2, write_late, NULL, mine, 16 * MIB), UF_OK);
+    give(&f, mine);
     uint64_t taken = 0;
     if (uf_alloc(f.allocator, wanted_bytes, 3, &taken, &f.error) == UF_OK) {
         memset((void *)(uintptr_t)taken, 1, wanted_bytes);
