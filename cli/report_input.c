@@ -159,6 +159,7 @@ static uf_status compare_settings(const report_options *options, report_input *i
     cli_progress progress;
     cli_progress_init(&progress, "comparing");
     uf_settings_options how = {.effort = effort,
+                               .event_count = input->history.event_count,
                                .total_bytes = input->trace->total_bytes,
                                .progress = cli_progress_update,
                                .progress_context = &progress};

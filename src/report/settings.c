@@ -13,7 +13,9 @@
 
 enum { REPLAYS_OF_A_LIMIT = 14 }; /* about; for the progress bar */
 
-static const uint64_t LIMITS_EVENTS = 300000, FEW_EVENTS = 600000;
+static const uint64_t LIMITS_EVENTS = 300000, FEW_EVENTS = 1500000;
+/* A limit of the unfrag policy takes several times as long: near it pages move all the time. */
+static const uint64_t UNFRAG_EVENTS = 600000;
 
 uf_effort uf__settings_effort(uint64_t event_count)
 {
@@ -66,8 +68,9 @@ static uf_status compare(void *context, uint32_t index, uf_error *error)
                       .sync_ms = UF_TUNE_SYNC_MS,
                       .poll = watch,
                       .poll_context = comparing};
-    bool is_one_of_few =
-        row->is_today || row->is_unfrag || strcmp(row->conf, "expandable_segments:True") == 0;
+    bool is_one_of_few = row->is_unfrag
+                             ? options->event_count <= UNFRAG_EVENTS
+                             : row->is_today || strcmp(row->conf, "expandable_segments:True") == 0;
     if (options->effort == UF_EFFORT_PEAKS ||
         (options->effort == UF_EFFORT_FEW && !is_one_of_few)) {
         const uf_place place = {.total_bytes = options->total_bytes};

@@ -17,8 +17,8 @@ typedef enum uf_effort {
 } uf_effort;
 
 /* What takes about a second for that many events: a smallest limit is some 14 replays. Of three it
- * is searched where there are too many for all: today's settings, expandable segments, the unfrag
- * policy. */
+ * is searched where there are too many for all: today's settings, expandable segments, and up to
+ * 600 000 events the unfrag policy. */
 uf_effort uf__settings_effort(uint64_t event_count);
 
 typedef struct uf_settings_row {
@@ -46,7 +46,8 @@ typedef struct uf_settings {
 
 typedef struct uf_settings_options {
     uf_effort effort;
-    const char *conf; /* today's; NULL = as recorded */
+    uint64_t event_count; /* of the recording: how much is worth its time */
+    const char *conf;     /* today's; NULL = as recorded */
     uint64_t total_bytes;
     uint32_t thread_count; /* 0 = one per core */
     /* Called after each replay, from any thread but one at a time; false stops. May be NULL. */

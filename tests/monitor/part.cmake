@@ -16,3 +16,5 @@ add_test(NAME monitor_chrome_trace COMMAND ${Python3_EXECUTABLE}
     ${PROJECT_SOURCE_DIR}/data/graphs.default.pickle.xz
     ${PROJECT_SOURCE_DIR}/data/multistream.expandable.pickle.xz
     ${PROJECT_SOURCE_DIR}/data/llm-ring.pickle.xz)
+add_test(NAME monitor_python_page COMMAND ${Python3_EXECUTABLE}
+    ${CMAKE_CURRENT_LIST_DIR}/python_page.py $<TARGET_FILE:unfrag_cli>)

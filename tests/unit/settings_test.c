@@ -81,7 +81,8 @@ START_TEST(much_is_searched_for_little_and_little_for_much)
 {
     ck_assert_int_eq(uf__settings_effort(1000), UF_EFFORT_LIMITS);
     ck_assert_int_eq(uf__settings_effort(500000), UF_EFFORT_FEW);
-    ck_assert_int_eq(uf__settings_effort(657185), UF_EFFORT_PEAKS);
+    ck_assert_int_eq(uf__settings_effort(657185), UF_EFFORT_FEW);
+    ck_assert_int_eq(uf__settings_effort(5000000), UF_EFFORT_PEAKS);
 }
 END_TEST
 
