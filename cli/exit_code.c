@@ -15,6 +15,7 @@ cli_exit cli_exit_code(uf_status status)
     case UF_ERROR_OUT_OF_MEMORY:
     case UF_ERROR_REQUEST_TOO_LARGE:
     case UF_ERROR_FOREIGN_POINTER:
+    case UF_ERROR_DAMAGED:
     case UF_ERROR_HAZARD:
         return CLI_EXIT_NO;
     case UF_ERROR_INVALID_ARGUMENT:

@@ -75,6 +75,15 @@ typedef struct uf_device {
     /* (paged) Other libraries and programs take memory of the device, too: an allocator leaves them
      * some by default (uf_allocator_options.headroom_bytes). */
     bool is_shared;
+    /* (optional, both or none) For debug mode; without them it has no guards and fills no freed
+     * memory. bytes_set sets bytes in the order of a stream and waits for nothing. bytes_compare
+     * waits for the stream's work queued so far, then tells how many bytes are another value and,
+     * if any, the offset of the first from addr. UF_ERROR_BUSY: the stream is being captured,
+     * nothing was done. */
+    uf_status (*bytes_set)(void *context, uint64_t addr, uint64_t size_bytes, uint8_t value,
+                           uint64_t stream);
+    uf_status (*bytes_compare)(void *context, uint64_t addr, uint64_t size_bytes, uint8_t value,
+                               uint64_t stream, uint64_t *other_count, uint64_t *first_offset);
 } uf_device;
 
 #ifdef __cplusplus

@@ -46,6 +46,8 @@ typedef enum uf_host_call {
     UF_HOST_HANDLE_MAP,
     UF_HOST_RANGE_ACCESS,
     UF_HOST_RANGE_UNMAP,
+    UF_HOST_BYTES_SET,
+    UF_HOST_BYTES_COMPARE,
     UF_HOST_CALL_COUNT
 } uf_host_call;
 
@@ -57,10 +59,10 @@ typedef struct uf_host_counts {
     uint64_t handle_count;  /* handles that were not released */
     uint64_t mapping_count; /* places at which a handle is mapped */
     uint64_t event_count;   /* events that nobody has seen to be done */
-    uint64_t queued_count;  /* kernels that did not run yet */
+    uint64_t queued_count;  /* kernels that did not run yet, bytes_set included */
     uint64_t run_count;     /* kernels that ran */
-    uint64_t wait_count;    /* calls that had to wait: segment_destroy and stream_wait always,
-                               event_wait where the event was not reached */
+    uint64_t wait_count;    /* calls that had to wait: segment_destroy, stream_wait and
+                               bytes_compare always, event_wait where the event was not reached */
     uint64_t call_counts[UF_HOST_CALL_COUNT];
 } uf_host_counts;
 

@@ -24,6 +24,7 @@ extern "C" {
     X(UF_ERROR_FOREIGN_POINTER, 60, "the address was not handed out by this allocator")  \
     X(UF_ERROR_NOT_FOUND, 61, "no such pool, stream or name")                            \
     X(UF_ERROR_BUSY, 62, "the object is still in use")                                   \
+    X(UF_ERROR_DAMAGED, 63, "memory was written where nobody owned it")                  \
     X(UF_ERROR_HAZARD, 70, "PyTorch's behaviour here is undefined and is not imitated")  \
     X(UF_ERROR_BAD_INPUT, 80, "the input is not what it should be")                      \
     X(UF_ERROR_IO, 81, "reading or writing failed")                                      \

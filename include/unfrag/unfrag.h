@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <unfrag/debug.h>
 #include <unfrag/device.h>
 #include <unfrag/event.h>
 #include <unfrag/policy.h>
@@ -90,6 +91,12 @@ typedef struct uf_allocator_options {
      * was queued before the free on every stream this allocator has heard of. None of these may be
      * destroyed before the allocator is. */
     bool is_every_stream_watched;
+    /* Debug mode (unfrag/debug.h, docs/debug.md): what is written behind blocks and into freed
+     * ones, and wrong addresses, are found and reported. Slow: streams are waited for, and each
+     * block is 512 bytes larger, also in statistics and events. */
+    uf_damage_callback on_damage; /* NULL = none; counts in debug mode only */
+    void *damage_context;         /* borrowed until uf_allocator_destroy */
+    bool is_debug;
 } uf_allocator_options;
 
 #define UF_HEADROOM_NONE UINT64_MAX
@@ -130,7 +137,9 @@ UF_API uf_status uf_alloc(uf_allocator *allocator, uint64_t bytes, uint64_t stre
  * addr: as uf_alloc gave it; 0 is accepted and does nothing.
  * Returns UF_OK; UF_ERROR_FOREIGN_POINTER (not handed out by this allocator, or given back before;
  * nothing changes); UF_ERROR_DEVICE (an event could not be recorded; the address is given back all
- * the same). Thread-safe. Since 0.1. Source: docs/internals/torch-policy.md section 4. */
+ * the same); in debug mode UF_ERROR_DAMAGED (bytes behind its end were written; the address is
+ * given back all the same). Thread-safe. Since 0.1. Source: docs/internals/torch-policy.md
+ * section 4. */
 UF_API uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error) UF_MUST_USE;
 
 /* Says that another stream uses the memory too (PyTorch's record_stream), before it is given back.
@@ -184,8 +193,8 @@ UF_API uf_status uf_pin(uf_allocator *allocator, uint64_t addr, uf_error *error)
 
 /* Takes one pin away. If it was the last one and the memory was freed meanwhile, it is given back
  * now, as by uf_free.
- * addr: as it was pinned. Returns UF_OK; UF_ERROR_NOT_FOUND (not pinned); UF_ERROR_DEVICE (as
- * uf_free; the pin is gone all the same). Thread-safe. Since 0.1. */
+ * addr: as it was pinned. Returns UF_OK; UF_ERROR_NOT_FOUND (not pinned); UF_ERROR_DEVICE and
+ * UF_ERROR_DAMAGED (as uf_free; the pin is gone all the same). Thread-safe. Since 0.1. */
 UF_API uf_status uf_unpin(uf_allocator *allocator, uint64_t addr, uf_error *error) UF_MUST_USE;
 
 /* Sets the most bytes to hold from the device. Releases nothing; later requests feel it.
@@ -264,9 +273,10 @@ UF_API uf_status uf_fragmentation_get(uf_allocator *allocator, double alarm_shar
                                       uf_fragmentation *result, uf_error *error) UF_MUST_USE;
 
 /* Proves the allocator's accounting: walks every block, set and list and compares them with each
- * other and with the counters. Slow; for tests and for finding stray writes.
- * Returns UF_OK; UF_ERROR_INTERNAL with the first violation; UF_ERROR_HOST_MEMORY. Thread-safe.
- * Since 0.1. */
+ * other and with the counters. In debug mode it then waits for the streams and looks at every guard
+ * and all freed memory. Slow; for tests and for finding stray writes.
+ * Returns UF_OK; UF_ERROR_INTERNAL with the first violation; UF_ERROR_DAMAGED with the first damage
+ * that no status told before (each is told once); UF_ERROR_HOST_MEMORY. Thread-safe. Since 0.1. */
 UF_API uf_status uf_check(uf_allocator *allocator, uf_error *error) UF_MUST_USE;
 
 /* Where an address lies. */

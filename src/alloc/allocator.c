@@ -171,6 +171,12 @@ static void on_event(void *context, uf_action action, uint64_t addr, uint64_t si
 {
     uf_allocator *allocator = context;
     const uf_allocator_event event = {action, addr, size_bytes, stream};
+    if (allocator->debug != NULL) {
+        uf__debugging_event_locked(allocator, action, addr, size_bytes);
+    }
+    if (allocator->options.on_event == NULL) {
+        return;
+    }
     atomic_store_explicit(&allocator->callback_thread, (uintptr_t)pthread_self(),
                           memory_order_relaxed);
     allocator->options.on_event(allocator->options.event_context, &event);
@@ -226,7 +232,8 @@ static uf_status core_init(uf_allocator *allocator, const uf_conf *conf)
                              .page_costs = is_paged && page_costs(options, costs) ? costs : NULL,
                              .granule_bytes = small_page_bytes(options),
                              .large_page_bytes = large_page_bytes(options),
-                             .event_hook = options->on_event != NULL ? on_event : NULL,
+                             .event_hook =
+                                 options->on_event != NULL || options->is_debug ? on_event : NULL,
                              .event_context = allocator};
     uf_status status = uf__core_init(&allocator->core, &config);
     if (status == UF_OK && options->fraction != 0.0) {
@@ -261,13 +268,17 @@ uf_status uf_allocator_create(const uf_allocator_options *given, uf_allocator **
     }
     uf_allocator *made = calloc(1, sizeof *made);
     char *kept = strdup(text);
-    if (made == NULL || kept == NULL) {
+    bool has_memory = made != NULL && kept != NULL;
+    if (has_memory) {
+        made->options = options;
+        made->options.conf = NULL;
+        has_memory = !options.is_debug || uf__debugging_begin(made);
+    }
+    if (!has_memory) {
         free(made);
         free(kept);
         return uf__explain_host_memory(error, "making an allocator");
     }
-    made->options = options;
-    made->options.conf = NULL;
     made->collector.rule =
         (uf_collect_rule){.after_ns = (int64_t)options.collect_after_ms * NS_PER_MS,
                           .after_frees = options.collect_after_frees};
@@ -277,6 +288,7 @@ uf_status uf_allocator_create(const uf_allocator_options *given, uf_allocator **
     status = core_init(made, &conf);
     made->options.page_costs = NULL;
     if (status != UF_OK) {
+        uf__debugging_end(made);
         free(kept);
         free(made);
         return uf__explain_device(options.device, error, status, "making an allocator");
@@ -294,8 +306,12 @@ void uf_allocator_destroy(uf_allocator *allocator)
     while (core->redirection_count != 0 &&
            uf__core_redirect_end(core, uf__core_redirect_pool(core)) == UF_OK) {
     }
+    if (allocator->debug != NULL) {
+        uf__debugging_look_locked(allocator);
+    }
     /* Waits for the streams that use freed blocks; a failure leaves the rest to fini. */
     (void)!uf__core_empty_cache(core);
+    uf__debugging_end(allocator);
     uf__core_fini(core);
     uf__addrmap_fini(&allocator->blocks);
     free(allocator->pins);
@@ -422,12 +438,18 @@ static uf_status alloc_locked(uf_allocator *allocator, uint64_t bytes, uint64_t 
         status = find_stream_locked(allocator, stream_handle, &stream);
     }
     if (status == UF_OK) {
-        status = uf__core_alloc(core, bytes, stream, pool, &block);
+        status = uf__core_alloc(core, bytes + allocator->guard_bytes, stream, pool, &block);
     }
     if (status != UF_OK) {
         return explain_alloc_locked(allocator, status, bytes, stream, pool, error);
     }
     uint64_t made_addr = uf__core_block(core, block)->addr;
+    if (__builtin_expect(allocator->debug != NULL, 0)) {
+        status = uf__debugging_hand_out_locked(allocator, block, error);
+        if (status != UF_OK) {
+            return status; /* the block stays where it is: it must not come again */
+        }
+    }
     if (!uf__addrmap_set(&allocator->blocks, made_addr, block)) {
         (void)!uf__core_free(core, block); /* no other stream uses it: cannot fail */
         return uf__explain_host_memory(error, "noting an address");
@@ -461,13 +483,37 @@ uf_status uf_alloc(uf_allocator *allocator, uint64_t bytes, uint64_t stream, uin
     return status;
 }
 
-static uf_status explain_foreign_locked(const uf_allocator *allocator, uint64_t addr,
-                                        uf_error *error)
+static uf_status explain_foreign_locked(uf_allocator *allocator, uint64_t addr, uf_error *error)
 {
+    if (allocator->debug != NULL) {
+        return uf__debug_foreign(allocator->debug, addr, error);
+    }
     return uf__error_set(error, UF_ERROR_FOREIGN_POINTER,
                          "address 0x%" PRIx64 " is not one that this allocator handed out, or it "
                          "was given back before; %zu addresses are handed out now",
                          addr, allocator->blocks.count);
+}
+
+static inline uf_status free_locked(uf_allocator *allocator, uint64_t addr, uint32_t block,
+                                    uf_error *error)
+{
+    if (allocator->pin_count != 0 && uf__pin_keeps_locked(allocator, addr)) {
+        return UF_OK;
+    }
+    uf_status status = uf__core_free(&allocator->core, block);
+    if (status != UF_OK) {
+        (void)uf__explain_device(allocator->core.device, error, status, "giving memory back");
+    }
+    return status;
+}
+
+static uf_status free_debugged_locked(uf_allocator *allocator, uint64_t addr, uint32_t block,
+                                      uf_error *error)
+{
+    uint64_t damage_count = uf__debug_damage_count(allocator->debug);
+    uf__debug_give_back(allocator->debug, addr);
+    uf_status status = free_locked(allocator, addr, block, error);
+    return status == UF_OK ? uf__debug_tell(allocator->debug, damage_count, error) : status;
 }
 
 uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error)
@@ -479,11 +525,10 @@ uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error)
     uint32_t block;
     if (addr != 0 && !uf__addrmap_take(&allocator->blocks, addr, &block)) {
         status = explain_foreign_locked(allocator, addr, error);
-    } else if (addr != 0 && (allocator->pin_count == 0 || !uf__pin_keeps_locked(allocator, addr))) {
-        status = uf__core_free(&allocator->core, block);
-        if (status != UF_OK) {
-            (void)uf__explain_device(allocator->core.device, error, status, "giving memory back");
-        }
+    } else if (addr != 0 && __builtin_expect(allocator->debug != NULL, 0)) {
+        status = free_debugged_locked(allocator, addr, block, error);
+    } else if (addr != 0) {
+        status = free_locked(allocator, addr, block, error);
     }
     uf__allocator_leave(allocator);
     return status;
@@ -515,6 +560,9 @@ uf_status uf_empty_cache(uf_allocator *allocator, uf_error *error)
 {
     uf_status status = uf__allocator_enter(allocator, error);
     if (status == UF_OK) {
+        if (allocator->debug != NULL) {
+            uf__debugging_look_locked(allocator); /* before it goes */
+        }
         status = uf__core_empty_cache(&allocator->core);
         status = uf__explain_device(allocator->core.device, error, status, "emptying the cache");
         uf__allocator_leave(allocator);

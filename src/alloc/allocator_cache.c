@@ -28,14 +28,15 @@ static uf_status reserve_locked(uf_allocator *allocator, uint64_t bytes, uint64_
     uf_core *core = &allocator->core;
     uint32_t stream = 0, block = UF_NO_BLOCK, pool;
     pool = uf__scope_pool_locked(allocator, stream_handle);
+    uint64_t block_bytes = bytes + allocator->guard_bytes;
     uf_status status = uf__core_process(core);
     if (status == UF_OK) {
         status = uf__core_stream(core, stream_handle, &stream);
     }
     if (status == UF_OK && core->paging != NULL) {
-        status = uf__core_reserve(core, bytes, stream, pool);
+        status = uf__core_reserve(core, block_bytes, stream, pool);
     } else if (status == UF_OK) {
-        status = uf__core_alloc(core, bytes, stream, pool, &block);
+        status = uf__core_alloc(core, block_bytes, stream, pool, &block);
         if (status == UF_OK) {
             status = uf__core_free(core, block);
         }
@@ -146,8 +147,11 @@ static uf_status unpin_locked(uf_allocator *allocator, uint64_t addr, uf_error *
         return UF_OK;
     }
     allocator->freed_pin_count--;
-    return uf__explain(error, uf__core_free(&allocator->core, last.block),
-                       "giving back memory that was pinned");
+    uint64_t damage_count = allocator->debug != NULL ? uf__debug_damage_count(allocator->debug) : 0;
+    uf_status status = uf__core_free(&allocator->core, last.block);
+    return status == UF_OK && allocator->debug != NULL
+               ? uf__debug_tell(allocator->debug, damage_count, error)
+               : uf__explain(error, status, "giving back memory that was pinned");
 }
 
 uf_status uf_unpin(uf_allocator *allocator, uint64_t addr, uf_error *error)

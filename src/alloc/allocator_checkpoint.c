@@ -113,6 +113,12 @@ static uf_status restore_locked(uf_allocator *allocator, const uf_pool_checkpoin
             (void)uf__addrmap_remove(&allocator->blocks, list[i].addr);
         } else {
             (void)uf__addrmap_set(&allocator->blocks, list[i].addr, list[i].block);
+            if (allocator->debug != NULL) {
+                uf__debugging_adopt_locked(allocator, list[i].block);
+            }
+        }
+        if (list[i].requested_bytes >= allocator->guard_bytes) {
+            list[i].requested_bytes -= allocator->guard_bytes;
         }
     }
     *restored = list;

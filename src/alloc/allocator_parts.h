@@ -9,13 +9,15 @@
  *   allocator_cache.c   memory ahead of time and back, pins
  *   allocator_pool.c    private pools, their scopes, routes and captures
  *   allocator_checkpoint.c  pools brought back to what they were
- *   allocator_report.c  statistics, check, walk */
+ *   allocator_report.c  statistics, check, walk
+ *   allocator_debug.c   debug mode */
 #ifndef UF_ALLOC_ALLOCATOR_PARTS_H
 #define UF_ALLOC_ALLOCATOR_PARTS_H
 
 #include <pthread.h>
 
 #include "alloc/allocator.h"
+#include "alloc/debug.h"
 #include "alloc/trim.h"
 #include "base/addrmap.h"
 #include "base/lock.h"
@@ -60,6 +62,8 @@ struct uf_allocator {
     uint32_t pin_count, pin_capacity, freed_pin_count;
     bool is_collecting; /* pages go back by age */
     uf_collector collector;
+    uf_debug *debug;      /* NULL: not in debug mode */
+    uint64_t guard_bytes; /* asked for beyond each request, in debug mode; else 0 */
 };
 
 /* Tells why uf__allocator_enter refused. */
@@ -114,6 +118,19 @@ bool uf__pin_is_freed_locked(const uf_allocator *allocator, uint32_t block);
 bool uf__pin_is_in_locked(const uf_allocator *allocator, uint32_t pool);
 /* Bytes of such blocks, but those in private pools whose pages are frozen anyway. */
 uint64_t uf__pin_freed_bytes_locked(const uf_allocator *allocator);
+
+/* Debug mode, allocator_debug.c. Begins it; false if the host has no memory left. */
+bool uf__debugging_begin(uf_allocator *allocator);
+void uf__debugging_end(uf_allocator *allocator);
+/* The rest only where allocator->debug is there. A block is about to be handed out; or came to be
+ * so by going back to a checkpoint. */
+uf_status uf__debugging_hand_out_locked(uf_allocator *allocator, uint32_t block,
+                                        uf_error *error) UF_MUST_USE;
+void uf__debugging_adopt_locked(uf_allocator *allocator, uint32_t block);
+void uf__debugging_event_locked(uf_allocator *allocator, uf_action action, uint64_t addr,
+                                uint64_t size_bytes);
+/* Looks at everything, unless something may be captured. */
+void uf__debugging_look_locked(uf_allocator *allocator);
 
 /* The pool that a caller means. UF_ERROR_NOT_FOUND. */
 uf_status uf__pool_find_locked(const uf_allocator *allocator, uint64_t pool_id, uint32_t *pool,

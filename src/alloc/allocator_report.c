@@ -123,6 +123,7 @@ uf_status uf_block_get(uf_allocator *allocator, uint64_t addr, uf_block_place *p
                                addr);
     } else {
         *place = place_of(&allocator->core, *found);
+        place->requested_bytes -= allocator->guard_bytes;
     }
     uf__allocator_leave(allocator);
     return status;
@@ -176,6 +177,10 @@ uf_status uf_check(uf_allocator *allocator, uf_error *error)
         status = uf__error_set(error, UF_ERROR_INTERNAL,
                                "allocator check: %" PRIu32 " pool scopes, %" PRIu32 " redirections",
                                allocator->scope_count, allocator->core.redirection_count);
+    }
+    if (status == UF_OK && allocator->debug != NULL) {
+        uf__debugging_look_locked(allocator);
+        status = uf__debug_tell_first(allocator->debug, error);
     }
     uf__allocator_leave(allocator);
     return status;

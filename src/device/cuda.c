@@ -315,6 +315,10 @@ static void device_init(uf_cuda *cuda)
         cuda->device.pages_map = uf__cuda_pages_map;
         cuda->device.pages_unmap = uf__cuda_pages_unmap;
     }
+    if (cuda->driver.memset_d8_async != NULL && cuda->driver.memcpy_dtoh_async != NULL) {
+        cuda->device.bytes_set = uf__cuda_bytes_set;
+        cuda->device.bytes_compare = uf__cuda_bytes_compare;
+    }
 }
 
 /* Within the context. */
@@ -439,6 +443,11 @@ void uf_cuda_destroy(uf_cuda *cuda)
     free(cuda->events);
     free(cuda->idle_events);
     free(cuda->leftovers);
+    while (cuda->buffers != NULL) {
+        uf_cuda_buffer *next = cuda->buffers->next;
+        free(cuda->buffers);
+        cuda->buffers = next;
+    }
     (void)pthread_mutex_destroy(&cuda->mutex);
     free(cuda);
 }

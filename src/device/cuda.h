@@ -6,6 +6,7 @@
  *   cuda_call.c    around each driver call: context, capture mode, failures
  *   cuda_event.c   events and streams
  *   cuda_pages.c   segments, ranges, handles and pages
+ *   cuda_bytes.c   setting and comparing bytes
  *
  * All but what uf_cuda.mutex guards is constant once it is open. No driver call is made under the
  * mutex. */
@@ -27,6 +28,12 @@ typedef struct uf_cuda_leftover {
     uint64_t handle; /* 0: pages at addr */
     uint64_t addr, size_bytes;
 } uf_cuda_leftover;
+
+/* Where bytes of the GPU are copied to. */
+typedef struct uf_cuda_buffer {
+    struct uf_cuda_buffer *next;
+    unsigned char bytes[];
+} uf_cuda_buffer;
 
 struct uf_cuda {
     uf_device device;
@@ -53,7 +60,8 @@ struct uf_cuda {
     uint32_t made_count, idle_count, event_capacity;
     uf_cuda_leftover *leftovers;
     uint32_t leftover_count, leftover_capacity;
-    uf_error failure; /* the newest */
+    uf_cuda_buffer *buffers; /* to which a copy may still be under way */
+    uf_error failure;        /* the newest */
 };
 
 /* What must be put back after driver calls. */
@@ -84,6 +92,9 @@ uf_status uf__cuda_event_record(void *context, uint64_t stream, uint64_t *event)
 uf_status uf__cuda_event_query(void *context, uint64_t event, bool *is_done);
 uf_status uf__cuda_event_wait(void *context, uint64_t event);
 uf_status uf__cuda_stream_wait(void *context, uint64_t stream);
+/* UF_ERROR_BUSY: the stream is being captured, or it is the legacy default stream and one that
+ * synchronises with it is. Asking invalidates nothing. */
+uf_status uf__cuda_check_capture(uf_cuda *cuda, void *stream);
 /* Destroys all events, also those that are handed out. */
 void uf__cuda_events_fini(uf_cuda *cuda);
 
@@ -105,6 +116,12 @@ uf_status uf__cuda_range_access(void *context, uint64_t addr, uint64_t size_byte
                                 uint64_t handle_count);
 uf_status uf__cuda_range_unmap(void *context, uint64_t addr, uint64_t size_bytes,
                                uint64_t handle_count);
+/* cuda_bytes.c: the functions of uf_device by the same names. */
+uf_status uf__cuda_bytes_set(void *context, uint64_t addr, uint64_t size_bytes, uint8_t value,
+                             uint64_t stream);
+uf_status uf__cuda_bytes_compare(void *context, uint64_t addr, uint64_t size_bytes, uint8_t value,
+                                 uint64_t stream, uint64_t *other_count, uint64_t *first_offset);
+
 /* Keeps what the driver refused to take back. */
 void uf__cuda_leftover_keep(uf_cuda *cuda, uf_cuda_leftover leftover);
 /* Offers to the driver again what it refused to take back; within a visit. */

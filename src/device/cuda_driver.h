@@ -155,7 +155,11 @@ typedef struct uf_cuda_access {
     X(thread_exchange_capture_mode, (int *mode), "cuThreadExchangeStreamCaptureMode", NULL)    \
     X(stream_is_capturing, (void *stream, int *status), "cuStreamIsCapturing", NULL)           \
     X(device_can_access_peer, (int *can, int device, int peer), "cuDeviceCanAccessPeer", NULL) \
-    X(context_enable_peer_access, (void *peer, unsigned flags), "cuCtxEnablePeerAccess", NULL)
+    X(context_enable_peer_access, (void *peer, unsigned flags), "cuCtxEnablePeerAccess", NULL) \
+    X(memset_d8_async, (uint64_t addr, unsigned char value, size_t bytes, void *stream),       \
+      "cuMemsetD8Async", NULL)                                                                 \
+    X(memcpy_dtoh_async, (void *to, uint64_t from, size_t bytes, void *stream),                \
+      "cuMemcpyDtoHAsync_v2", NULL)
 
 /* Every function returns the driver's error number; 0 is success. */
 typedef struct uf_cuda_driver {

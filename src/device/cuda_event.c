@@ -59,9 +59,7 @@ static uf_status event_take(uf_cuda *cuda, void **event)
     return status;
 }
 
-/* UF_ERROR_BUSY: the stream is being captured, or it is the legacy default stream and one that
- * synchronises with it is. Asking invalidates nothing. */
-static uf_status check_capture(uf_cuda *cuda, void *stream)
+uf_status uf__cuda_check_capture(uf_cuda *cuda, void *stream)
 {
     int capture = UF_CUDA_CAPTURE_STATUS_NONE;
     if (cuda->driver.stream_is_capturing == NULL) {
@@ -90,7 +88,7 @@ uf_status uf__cuda_event_record(void *context, uint64_t stream, uint64_t *event)
     if (status != UF_OK) {
         return status;
     }
-    status = check_capture(cuda, handle);
+    status = uf__cuda_check_capture(cuda, handle);
     if (status == UF_OK) {
         status = event_take(cuda, &taken);
     }
@@ -157,7 +155,7 @@ uf_status uf__cuda_stream_wait(void *context, uint64_t stream)
     if (status != UF_OK) {
         return uf__cuda_is_over(cuda) ? UF_OK : status;
     }
-    status = check_capture(cuda, handle);
+    status = uf__cuda_check_capture(cuda, handle);
     if (status == UF_OK) {
         atomic_fetch_add_explicit(&cuda->stream_wait_count, 1, memory_order_relaxed);
         status =

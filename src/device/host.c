@@ -307,6 +307,31 @@ static uf_status range_unmap(void *context, uint64_t addr, uint64_t size_bytes,
     return end(host, status);
 }
 
+static uf_status bytes_set(void *context, uint64_t addr, uint64_t size_bytes, uint8_t value,
+                           uint64_t stream)
+{
+    uf_host *host = context;
+    uf_status status = begin(host, UF_HOST_BYTES_SET);
+    if (status == UF_OK) {
+        status = uf__host_bytes_set_locked(host, addr, size_bytes, value, stream);
+    }
+    return end(host, status);
+}
+
+static uf_status bytes_compare(void *context, uint64_t addr, uint64_t size_bytes, uint8_t value,
+                               uint64_t stream, uint64_t *other_count, uint64_t *first_offset)
+{
+    uf_host *host = context;
+    uf_status status = begin(host, UF_HOST_BYTES_COMPARE);
+    if (status == UF_OK) {
+        host->counts.wait_count++;
+        (void)uf__host_run_locked(host, stream, UINT64_MAX);
+        status =
+            uf__host_bytes_compare_locked(host, addr, size_bytes, value, other_count, first_offset);
+    }
+    return end(host, status);
+}
+
 bool uf__host_is_accessible_locked(const uf_host *host, uint64_t addr, uint64_t size_bytes)
 {
     for (uint32_t i = 0; i < host->segment_count; i++) {
@@ -358,6 +383,8 @@ static void device_init(uf_host *host)
                                .handle_map = handle_map,
                                .range_access = range_access,
                                .range_unmap = range_unmap,
+                               .bytes_set = bytes_set,
+                               .bytes_compare = bytes_compare,
                                .granularity_bytes = host->granularity_bytes};
 }
 

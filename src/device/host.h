@@ -6,6 +6,7 @@
  *   host.c         the device's functions, faults, failures on order, plain segments
  *   host_pages.c   pieces of one memory file, and where they are mapped
  *   host_stream.c  queues of kernels, and events
+ *   host_bytes.c   setting and comparing bytes
  *
  *   memory file  [ piece 1 ][   piece 2   ][ hole ][ piece 4 ]      a handle names a piece
  *                      \            \________________  \
@@ -138,6 +139,13 @@ uf_status uf__host_event_record_locked(uf_host *host, uint64_t handle, uint64_t 
 uf_status uf__host_event_query_locked(uf_host *host, uint64_t event, bool *is_done);
 uf_status uf__host_event_wait_locked(uf_host *host, uint64_t event);
 void uf__host_streams_fini(uf_host *host);
+
+/* host_bytes.c: the functions of uf_device by the same names; the second waits for nothing. */
+uf_status uf__host_bytes_set_locked(uf_host *host, uint64_t addr, uint64_t size_bytes,
+                                    uint8_t value, uint64_t stream);
+uf_status uf__host_bytes_compare_locked(uf_host *host, uint64_t addr, uint64_t size_bytes,
+                                        uint8_t value, uint64_t *other_count,
+                                        uint64_t *first_offset);
 
 /* Whether a job may touch the stretch now: in a segment, or mapped with access (host.c). */
 bool uf__host_is_accessible_locked(const uf_host *host, uint64_t addr, uint64_t size_bytes);

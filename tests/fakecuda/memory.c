@@ -114,7 +114,9 @@ EXPORT int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes)
 typedef struct filling {
     struct filling *next;
     uint32_t value;
+    bool is_bytes;        /* value is one byte's */
     uint64_t source_addr; /* copied from there if it is not 0 */
+    void *to;             /* copied there if it is not NULL */
 } filling;
 
 static filling *fillings; /* all */
@@ -125,6 +127,14 @@ static void fill(void *context, uint64_t addr, uint64_t size_bytes)
     uint32_t *words = (uint32_t *)(uintptr_t)addr;
     if (f->source_addr != 0) {
         memmove(words, (const void *)(uintptr_t)f->source_addr, size_bytes);
+        return;
+    }
+    if (f->to != NULL) {
+        memcpy(f->to, words, size_bytes);
+        return;
+    }
+    if (f->is_bytes) {
+        memset(words, (int)f->value, size_bytes);
         return;
     }
     for (uint64_t i = 0; i < size_bytes / sizeof *words; i++) {
@@ -159,4 +169,15 @@ EXPORT int cuMemsetD32Async(uint64_t addr, unsigned value, size_t count, void *s
 EXPORT int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream)
 {
     return fill_later("cuMemcpyDtoDAsync_v2", to, bytes, (filling){.source_addr = from}, stream);
+}
+
+EXPORT int cuMemsetD8Async(uint64_t addr, unsigned char value, size_t bytes, void *stream)
+{
+    const filling what = {.value = value, .is_bytes = true};
+    return fill_later("cuMemsetD8Async", addr, bytes, what, stream);
+}
+
+EXPORT int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream)
+{
+    return fill_later("cuMemcpyDtoHAsync_v2", from, bytes, (filling){.to = to}, stream);
 }
