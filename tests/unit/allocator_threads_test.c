@@ -184,7 +184,7 @@ static void *run_kernels(void *context)
     return NULL;
 }
 
-static void play(uf_policy policy, const char *conf)
+static void play(uf_policy policy, bool is_debug)
 {
     stage s = {.host = NULL};
     uf_error error;
@@ -195,7 +195,7 @@ static void play(uf_policy policy, const char *conf)
     const uf_allocator_options options = {.struct_size_bytes = sizeof options,
                                           .device = uf_host_device(s.host),
                                           .policy = policy,
-                                          .conf = conf,
+                                          .is_debug = is_debug,
                                           .limit_bytes = 64 * MIB,
                                           .page_bytes = 64 * KIB};
     ck_assert_msg(uf_allocator_create(&options, &s.allocator, &error) == UF_OK, "%s", error.text);
@@ -230,13 +230,21 @@ static void play(uf_policy policy, const char *conf)
 
 START_TEST(eight_threads_keep_their_bytes_under_the_unfrag_policy)
 {
-    play(UF_POLICY_UNFRAG, NULL);
+    play(UF_POLICY_UNFRAG, false);
 }
 END_TEST
 
 START_TEST(eight_threads_keep_their_bytes_under_the_torch_policy)
 {
-    play(UF_POLICY_TORCH, NULL);
+    play(UF_POLICY_TORCH, false);
+}
+END_TEST
+
+/* What they do is right: each status but UF_OK would be counted as a failure. */
+START_TEST(debug_mode_reports_nothing_of_eight_threads)
+{
+    play(UF_POLICY_UNFRAG, true);
+    play(UF_POLICY_TORCH, true);
 }
 END_TEST
 
@@ -246,6 +254,7 @@ int main(void)
                      (const TTest *const[]){
                          eight_threads_keep_their_bytes_under_the_unfrag_policy,
                          eight_threads_keep_their_bytes_under_the_torch_policy,
+                         debug_mode_reports_nothing_of_eight_threads,
                          NULL,
                      });
 }

@@ -118,6 +118,8 @@ START_TEST(versioned_functions_have_the_names_of_the_header)
                  {NAME(cuEventSynchronize), "cuEventSynchronize"},
                  {NAME(cuStreamSynchronize), "cuStreamSynchronize"},
                  {NAME(cuStreamIsCapturing), "cuStreamIsCapturing"},
+                 {NAME(cuMemsetD8Async), "cuMemsetD8Async"},
+                 {NAME(cuMemcpyDtoHAsync), "cuMemcpyDtoHAsync"},
                  {NAME(cuMemCreate), "cuMemCreate"},
                  {NAME(cuMemRelease), "cuMemRelease"},
                  {NAME(cuMemMap), "cuMemMap"},

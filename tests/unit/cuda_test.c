@@ -259,6 +259,15 @@ START_TEST(a_capture_stays_valid_whatever_the_device_does)
     ck_assert_int_eq(device->event_wait(device->context, event), UF_OK);
     ck_assert_int_eq(device->stream_wait(device->context, idle), UF_OK);
     ck_assert_int_eq(device->segment_create(device->context, MIB, 0, &addr), UF_OK);
+    uint64_t count = 5, first = 6;
+    ck_assert_int_eq(device->bytes_set(device->context, addr, 8, 1, handle), UF_ERROR_BUSY);
+    ck_assert_int_eq(device->bytes_compare(device->context, addr, 8, 1, handle, &count, &first),
+                     UF_ERROR_BUSY);
+    ck_assert_uint_eq(count + first, 11);
+    ck_assert_int_eq(device->bytes_set(device->context, addr, 8, 1, idle), UF_OK);
+    ck_assert_int_eq(device->bytes_compare(device->context, addr, 8, 1, idle, &count, &first),
+                     UF_OK);
+    ck_assert_uint_eq(count, 0);
     ck_assert_int_eq(device->segment_destroy(device->context, addr, MIB), UF_OK);
     ck_assert_int_eq(device->memory_info(device->context, &free_bytes, &total_bytes), UF_OK);
     serve(MIB);

@@ -130,6 +130,8 @@ START_TEST(every_function_can_be_made_to_fail)
     ck_assert_int_eq(d->handle_map(b.context, 0, 0, GRANULE), UF_ERROR_DEVICE);
     ck_assert_int_eq(d->range_access(b.context, 0, GRANULE, 1), UF_ERROR_DEVICE);
     ck_assert_int_eq(d->range_unmap(b.context, 0, GRANULE, 1), UF_ERROR_DEVICE);
+    ck_assert_int_eq(d->bytes_set(b.context, 0, 1, 0, 0), UF_ERROR_DEVICE);
+    ck_assert_int_eq(d->bytes_compare(b.context, 0, 1, 0, 0, &number, &other), UF_ERROR_DEVICE);
     for (int i = 0; i < UF_HOST_CALL_COUNT; i++) {
         ck_assert_uint_eq(host_counts(&b).call_counts[i], 1);
     }
