@@ -10,7 +10,8 @@
  *
  * While any scope or route is open, nothing is asked of events and nothing waited for, in every
  * thread: no free that waits for another stream completes, and a request that finds no memory fails
- * without giving the cache back. That is PyTorch's rule, and what a capture needs. */
+ * without giving the cache back. That is PyTorch's rule, and what a capture needs. A scope of a
+ * plain pool under UF_POLICY_UNFRAG does not count: captures have pools and routes of their own. */
 #ifndef UNFRAG_POOL_H
 #define UNFRAG_POOL_H
 
@@ -26,6 +27,16 @@ extern "C" {
 
 typedef struct uf_allocator uf_allocator;
 
+/* What a pool's memory is made of. */
+typedef enum uf_pool_kind {
+    UF_POOL_DEFAULT, /* as outside: pages under UF_POLICY_UNFRAG */
+    UF_POOL_PLAIN, /* segments of the driver's plain allocation (cuMemAlloc), for memory that is to
+                      be registered, exported or shared between processes; never expandable, and
+                      no page moves in or out. A request takes its room from what is cached. */
+    UF_POOL_WHOLE  /* plain, and each request gets a segment of its own, of its size rounded up to
+                      2 MiB */
+} uf_pool_kind;
+
 /* struct_size_bytes = sizeof(uf_pool_options); 0 elsewhere means default. */
 typedef struct uf_pool_options {
     size_t struct_size_bytes;
@@ -34,6 +45,7 @@ typedef struct uf_pool_options {
     bool is_use_on_oom; /* requests outside may take its cached blocks before they fail; under
                            UF_POLICY_UNFRAG without effect */
     uint64_t id[2];     /* what snapshots and walks call it; {0, 0} = (0, n) */
+    uf_pool_kind kind;
 } uf_pool_options;
 
 /* Makes a private pool (PyTorch's MemPool): memory that serves only what is allocated inside it.

@@ -34,6 +34,7 @@ static uf_status create_segment(uf_core *core, const uf_request *request, uint32
         uf__counter_single_increase(&core->counters.oversize_segments);
     }
     core->counters.num_device_alloc++;
+    uf__plain_account(core, shelf->pool, request->segment_bytes, true);
     uf__emit(core, UF_ACTION_SEGMENT_ALLOC, addr, request->segment_bytes,
              uf__shelf_stream(core, shelf));
     *block = index;
@@ -41,7 +42,8 @@ static uf_status create_segment(uf_core *core, const uf_request *request, uint32
 }
 
 /* Spec 3.3. UF_ERROR_OUT_OF_MEMORY lets the chain go on. */
-static uf_status try_new(uf_core *core, const uf_request *request, bool is_retry, uint32_t *block)
+uf_status uf__core_new_segment(uf_core *core, const uf_request *request, bool is_retry,
+                               uint32_t *block)
 {
     if (is_retry) {
         core->counters.num_alloc_retries++;
@@ -101,7 +103,7 @@ uf_status uf__core_acquire(uf_core *core, uf_request *request, uint32_t *block)
     if (status != UF_OK) {
         return status;
     }
-    status = try_new(core, request, false, block);
+    status = uf__core_new_segment(core, request, false, block);
     if (status != UF_ERROR_OUT_OF_MEMORY) {
         return status;
     }
@@ -114,7 +116,8 @@ uf_status uf__core_acquire(uf_core *core, uf_request *request, uint32_t *block)
         if (status != UF_OK) {
             return status;
         }
-        status = is_enough ? try_new(core, request, false, block) : UF_ERROR_OUT_OF_MEMORY;
+        status =
+            is_enough ? uf__core_new_segment(core, request, false, block) : UF_ERROR_OUT_OF_MEMORY;
         if (status != UF_ERROR_OUT_OF_MEMORY) {
             return status;
         }
@@ -124,7 +127,7 @@ uf_status uf__core_acquire(uf_core *core, uf_request *request, uint32_t *block)
         if (status != UF_OK) {
             return status;
         }
-        status = try_new(core, request, true, block);
+        status = uf__core_new_segment(core, request, true, block);
         if (status != UF_ERROR_OUT_OF_MEMORY) {
             return status;
         }

@@ -349,7 +349,7 @@ static uf_status explain_oom_locked(const uf_allocator *allocator, uint64_t byte
 
 /* Under the unfrag policy a request fails for want of pages alone; the text says where they are. */
 static uf_status explain_paged_oom_locked(const uf_allocator *allocator, uint64_t bytes,
-                                          uint32_t stream, uf_error *error)
+                                          uint32_t stream, uint32_t pool, uf_error *error)
 {
     const uf_core *core = &allocator->core;
     const uf_paging *paging = core->paging;
@@ -361,7 +361,10 @@ static uf_status explain_paged_oom_locked(const uf_allocator *allocator, uint64_
     uint64_t cached_bytes = available_bytes - room_bytes;
     uint64_t frozen_bytes = uf__paging_frozen_bytes(core);
     uint64_t needed_bytes = uf__round_request(&core->conf, bytes);
-    needed_bytes = uf__granule_ceil(core, needed_bytes);
+    bool is_plain = core->pools[pool].is_plain;
+    needed_bytes = !is_plain                    ? uf__granule_ceil(core, needed_bytes)
+                   : core->pools[pool].is_whole ? uf__round_up_power2(needed_bytes, 2 * UF_MIB)
+                                                : uf__segment_bytes(&core->conf, needed_bytes);
     uint64_t pinned_bytes = uf__pin_freed_bytes_locked(allocator);
     uint64_t free_bytes = uf__core_device_free_bytes(core), all_bytes = core->device_total_bytes;
     uint64_t outside_bytes =
@@ -370,15 +373,19 @@ static uf_status explain_paged_oom_locked(const uf_allocator *allocator, uint64_
     return uf__error_set(
         error, UF_ERROR_OUT_OF_MEMORY,
         "out of memory: requested %" PRIu64 " bytes (%s) on stream 0x%" PRIx64
-        ", which needs pages of up to %s; limit %s, held %s, of which under active blocks %s, "
+        ", which needs %s %s; limit %s, held %s, of which under active blocks %s, "
         "frozen in private pools %s, cached and movable %s; free on the device %s (%s left to "
-        "others), held outside %s; free something%s%s",
-        bytes, size(&text[0], bytes), core->streams[stream], size(&text[1], needed_bytes),
+        "others), held outside %s; free something%s%s%s",
+        bytes, size(&text[0], bytes), core->streams[stream],
+        is_plain ? "a plain segment of" : "pages of up to", size(&text[1], needed_bytes),
         is_limited ? size(&text[2], core->limit_bytes) : "none", size(&text[3], core->total_bytes),
         size(&text[4], core->total_bytes - frozen_bytes - cached_bytes),
         size(&text[5], frozen_bytes), size(&text[6], cached_bytes), size(&text[7], free_bytes),
         size(&text[8], paging->headroom_bytes), size(&text[9], outside_bytes),
         pinned_bytes != 0 ? ", or unpin what was freed" : "",
+        core->redirection_count != 0 && cached_bytes != 0
+            ? ", or close pool scopes: inside one only pages known to be idle are taken"
+            : "",
         is_limited                       ? ", or raise the limit"
         : paging->peak_frozen_bytes != 0 ? ", or destroy pools"
                                          : ", or see who else holds memory on the device");
@@ -390,7 +397,7 @@ static uf_status explain_alloc_locked(const uf_allocator *allocator, uf_status s
 {
     const uf_core *core = &allocator->core;
     if (status == UF_ERROR_OUT_OF_MEMORY && core->paging != NULL) {
-        return explain_paged_oom_locked(allocator, bytes, stream, error);
+        return explain_paged_oom_locked(allocator, bytes, stream, pool, error);
     }
     if (status == UF_ERROR_OUT_OF_MEMORY) {
         return explain_oom_locked(allocator, bytes, stream, pool, error);

@@ -33,7 +33,7 @@ static uf_status reserve_locked(uf_allocator *allocator, uint64_t bytes, uint64_
     if (status == UF_OK) {
         status = uf__core_stream(core, stream_handle, &stream);
     }
-    if (status == UF_OK && core->paging != NULL) {
+    if (status == UF_OK && uf__core_is_paged(core, pool)) {
         status = uf__core_reserve(core, block_bytes, stream, pool);
     } else if (status == UF_OK) {
         status = uf__core_alloc(core, block_bytes, stream, pool, &block);

@@ -22,10 +22,13 @@
 #include "base/addrmap.h"
 #include "base/lock.h"
 
-/* An open scope or route to a pool; parallel to the core's redirections, oldest first. */
+/* An open scope or route to a pool, oldest first. The core has a redirection for each, but for
+ * scopes of plain pools under the unfrag policy: nothing is captured there, and so streams may be
+ * asked and waited for as ever. */
 typedef struct pool_scope {
     uint32_t pool;
     bool is_capture;
+    bool is_untold;         /* the core has none */
     pthread_t thread;       /* of a scope: whose requests it takes */
     uf_route_filter filter; /* of a route; NULL = a scope, or a capture */
     void *context;

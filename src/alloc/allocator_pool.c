@@ -32,6 +32,13 @@ static uf_status pool_create_locked(uf_allocator *allocator, const uf_pool_optio
                                     uint64_t *pool_id, uf_error *error)
 {
     uf_core *core = &allocator->core;
+    if ((uint32_t)options->kind > UF_POOL_WHOLE) {
+        return uf__error_set(error, UF_ERROR_INVALID_ARGUMENT,
+                             "there is no kind of pool %d; use UF_POOL_DEFAULT (%d), UF_POOL_PLAIN "
+                             "(%d) or UF_POOL_WHOLE (%d)",
+                             (int)options->kind, (int)UF_POOL_DEFAULT, (int)UF_POOL_PLAIN,
+                             (int)UF_POOL_WHOLE);
+    }
     uint64_t handle = allocator->pool_count + 1, high = options->id[0], low = options->id[1];
     uint32_t pool = UF_DEFAULT_POOL;
     if (high == 0 && low == 0) {
@@ -46,9 +53,12 @@ static uf_status pool_create_locked(uf_allocator *allocator, const uf_pool_optio
     if (status != UF_OK) {
         return uf__explain(error, status, "making a pool");
     }
-    core->pools[pool].handle = handle;
-    core->pools[pool].is_no_split = options->is_no_split;
-    core->pools[pool].is_use_on_oom = options->is_use_on_oom;
+    uf_pool *made = &core->pools[pool];
+    made->is_plain = made->is_never_expandable = options->kind != UF_POOL_DEFAULT;
+    made->is_whole = options->kind == UF_POOL_WHOLE;
+    made->is_no_split = options->is_no_split || made->is_whole;
+    made->is_use_on_oom = options->is_use_on_oom;
+    made->handle = handle;
     allocator->pool_count = handle;
     *pool_id = handle;
     return UF_OK;
@@ -130,7 +140,17 @@ static uf_status scope_open_locked(uf_allocator *allocator, uint64_t pool_id, po
                           sizeof *allocator->scopes, allocator->scope_count + 1)) {
         return uf__explain_host_memory(error, "opening a pool's scope");
     }
-    status = uf__core_redirect_begin(&allocator->core, scope.pool);
+    uf_core *core = &allocator->core;
+    bool is_of_thread = scope.filter == NULL && !scope.is_capture;
+    scope.is_untold = is_of_thread && core->paging != NULL && core->pools[scope.pool].is_plain;
+    for (uint32_t i = 0; i < allocator->scope_count; i++) {
+        status = allocator->scopes[i].pool == scope.pool ? UF_ERROR_BUSY : status;
+    }
+    if (scope.is_untold && status == UF_OK) {
+        uf__core_pool_retain(core, scope.pool);
+    } else if (status == UF_OK) {
+        status = uf__core_redirect_begin(core, scope.pool);
+    }
     if (status == UF_ERROR_BUSY) {
         return uf__error_set(error, status,
                              "a scope or route of pool %" PRIu64 " is open already; one at a time",
@@ -178,7 +198,8 @@ static uf_status scope_close_locked(uf_allocator *allocator, uint64_t pool_id, s
                              NAME[kind], pool_id);
     }
     uint32_t pool = allocator->scopes[at].pool;
-    uf_status status = uf__core_redirect_end(&allocator->core, pool);
+    uf_status status =
+        allocator->scopes[at].is_untold ? UF_OK : uf__core_redirect_end(&allocator->core, pool);
     if (status != UF_OK) {
         return uf__explain(error, UF_ERROR_INTERNAL, "closing a pool's scope");
     }
@@ -328,8 +349,9 @@ uf_status uf_pool_change(uf_allocator *allocator, uint64_t pool_id, bool is_no_s
         uint32_t pool = UF_DEFAULT_POOL;
         status = uf__pool_find_locked(allocator, pool_id, &pool, error);
         if (status == UF_OK) {
-            allocator->core.pools[pool].is_no_split = is_no_split;
-            allocator->core.pools[pool].is_use_on_oom = is_use_on_oom;
+            uf_pool *changed = &allocator->core.pools[pool];
+            changed->is_no_split = is_no_split || changed->is_whole;
+            changed->is_use_on_oom = is_use_on_oom;
         }
         uf__allocator_leave(allocator);
     }

@@ -173,10 +173,14 @@ uf_status uf_check(uf_allocator *allocator, uf_error *error)
     if (status == UF_OK) {
         status = check_map_locked(allocator, error);
     }
-    if (status == UF_OK && allocator->scope_count != allocator->core.redirection_count) {
+    uint32_t told_count = 0;
+    for (uint32_t i = 0; i < allocator->scope_count; i++) {
+        told_count += !allocator->scopes[i].is_untold;
+    }
+    if (status == UF_OK && told_count != allocator->core.redirection_count) {
         status = uf__error_set(error, UF_ERROR_INTERNAL,
                                "allocator check: %" PRIu32 " pool scopes, %" PRIu32 " redirections",
-                               allocator->scope_count, allocator->core.redirection_count);
+                               told_count, allocator->core.redirection_count);
     }
     if (status == UF_OK && allocator->debug != NULL) {
         uf__debugging_look_locked(allocator);

@@ -72,7 +72,7 @@ static void add_block(uf_tally *sums, const uf_core *core, const uf_block *block
         sums->unmapped_count++;
         return;
     }
-    if (core->paging == NULL) {
+    if (core->paging == NULL || block->region == 0) {
         sums->mapped_bytes += block->size_bytes;
         sums->counters[UF_COUNTER_RESERVED_BYTES][c] += size_bytes;
     }
@@ -265,7 +265,8 @@ uf_status uf__core_check(const uf_core *core, uf_error *error)
         status = check_waiting(core, &core->deferred, UF_LIFE_DEFERRED, &sums, error);
     }
     if (status == UF_OK && core->paging != NULL) {
-        status = uf__paging_check(core, sums.counters[UF_COUNTER_RESERVED_BYTES], error);
+        status = uf__paging_check(core, sums.mapped_bytes, sums.counters[UF_COUNTER_RESERVED_BYTES],
+                                  error);
     }
     if (status == UF_OK) {
         status = check_sums(core, &sums, error);

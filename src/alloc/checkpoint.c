@@ -102,12 +102,12 @@ static bool is_held(const uf_checkpoint *now, uint64_t addr, uint64_t end, uint3
     return held_end >= end;
 }
 
-static bool are_held(const uf_core *core, const uf_checkpoint *now, const uf_checkpoint *checkpoint)
+static bool are_held(bool is_paged, const uf_checkpoint *now, const uf_checkpoint *checkpoint)
 {
     uint32_t from = 0;
     for (uint32_t i = 0; i < checkpoint->count; i++) {
         const uf_checkpoint_block *block = &checkpoint->blocks[i];
-        if ((block->is_allocated || core->paging == NULL) &&
+        if ((block->is_allocated || !is_paged) &&
             !is_held(now, block->addr, block->addr + block->size_bytes, &from)) {
             return false;
         }
@@ -165,7 +165,7 @@ static uint32_t take_out(uf_core *core, uint32_t index, const uf_checkpoint_bloc
                          uint32_t *filler)
 {
     *filler = UF_NO_BLOCK;
-    if (core->paging != NULL) {
+    if (core->paging != NULL && core->blocks.items[index].region != 0) {
         uint64_t end = wanted->addr + wanted->size_bytes;
         index = uf__hole_cut_out(core, index, wanted->addr, end);
         return uf__core_hand_out(core, index, wanted->size_bytes, wanted->requested_bytes);
@@ -190,7 +190,7 @@ static void hand_all_out(uf_core *core, uint32_t pool, const uf_checkpoint *chec
     uint32_t at = 0, index = UF_NO_BLOCK, temporary_count = 0;
     for (uint32_t i = 0; i < checkpoint->count; i++) {
         const uf_checkpoint_block *wanted = &checkpoint->blocks[i];
-        if (!wanted->is_allocated && core->paging != NULL) {
+        if (!wanted->is_allocated && uf__core_is_paged(core, pool)) {
             continue;
         }
         while (at + 1 < place_count && scratch->places[at + 1].addr <= wanted->addr) {
@@ -225,7 +225,7 @@ uf_status uf__checkpoint_restore(uf_core *core, uint32_t pool, const uf_checkpoi
     if (status != UF_OK) {
         return status;
     }
-    bool is_possible = are_held(core, &now, checkpoint);
+    bool is_possible = are_held(uf__core_is_paged(core, pool), &now, checkpoint);
     way_back scratch = {malloc(((size_t)now.count + 1) * sizeof(place)),
                         malloc((2 * (size_t)checkpoint->count + 1) * sizeof(uint32_t))};
     bool has_room = scratch.places != NULL && scratch.temporary != NULL &&

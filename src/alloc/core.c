@@ -131,7 +131,7 @@ static inline bool should_split(const uf_core *core, const uf_request *request,
 {
     uint64_t rest_bytes = block->size_bytes - request->rounded_bytes;
     if (rest_bytes < UF_MIN_BLOCK_BYTES || core->pools[shelf->pool].is_no_split) {
-        return core->paging != NULL && rest_bytes >= UF_MIN_BLOCK_BYTES; /* a hole always is */
+        return block->region != 0 && core->paging != NULL && rest_bytes >= UF_MIN_BLOCK_BYTES;
     }
     if (shelf->pool_class == UF_CLASS_SMALL || request->is_expandable) {
         return true;
@@ -203,7 +203,7 @@ static inline uf_status request_init(uf_core *core, uf_request *request, uint64_
     request->stream = stream;
     request->pool = pool;
     request->pool_class = rounded <= UF_SMALL_MAX_BYTES ? UF_CLASS_SMALL : UF_CLASS_LARGE;
-    request->is_expandable = uf__core_can_expand(core, pool) || core->paging != NULL;
+    request->is_expandable = uf__core_can_expand(core, pool) || uf__core_is_paged(core, pool);
     const uf_pool_class *pool_class = &core->pools[pool].classes[request->pool_class];
     if (__builtin_expect(
             stream < pool_class->stream_capacity && pool_class->shelf_of_stream[stream] != 0, 1)) {
@@ -228,7 +228,9 @@ uf_status uf__core_alloc(uf_core *core, uint64_t bytes, uint32_t stream, uint32_
         return status;
     }
     uint32_t index = find(core, &request, request.shelf);
-    if (__builtin_expect(core->paging != NULL, 0)) {
+    if (__builtin_expect(core->pools[pool].is_plain, 0)) {
+        status = uf__plain_serve(core, &request, &index);
+    } else if (__builtin_expect(core->paging != NULL, 0)) {
         if (index == UF_NO_BLOCK || !uf__paged_is_ready(core, &request, index)) {
             status = uf__paged_acquire(core, &request, &index);
             core->counters.num_cache_misses += status == UF_OK;
@@ -336,10 +338,11 @@ UF_ALWAYS_INLINE void complete(uf_core *core, uint32_t index)
     int c = shelf->pool_class;
     uf__emit(core, UF_ACTION_FREE_COMPLETED, block->addr, requested_bytes,
              uf__shelf_stream(core, shelf));
-    uint64_t backed_end = core->paging != NULL ? uf__paged_backed_end(core, index) : 0;
+    bool is_paged = core->paging != NULL && block->region != 0;
+    uint64_t backed_end = is_paged ? uf__paged_backed_end(core, index) : 0;
     uf_merged merged = merge(core, index);
     block->life = UF_LIFE_FREE;
-    if (core->paging != NULL) {
+    if (is_paged) {
         uf__paged_freed(core, index, backed_end);
     }
     shelve(core, index);

@@ -58,10 +58,12 @@ typedef struct uf_pool {
     uint64_t handle; /* what callers of the public allocator hold; 0 elsewhere */
     int64_t use_count;
     int64_t segment_count; /* live segments as PyTorch counts them (spec 7.7) */
-    uint64_t mapped_bytes; /* of pages, under the unfrag policy */
+    uint64_t mapped_bytes; /* of pages and plain segments, under the unfrag policy */
     bool is_known;         /* the slot holds a pool */
     bool is_no_split, is_use_on_oom;
     bool is_never_expandable; /* segments of its own even where expandable ones are on (spec 7.4) */
+    bool is_plain;            /* never expandable, and no pages under the unfrag policy (plain.h) */
+    bool is_whole;            /* plain, and each request gets a segment of its own size */
     uf_pool_class classes[UF_CLASS_COUNT];
 } uf_pool;
 
@@ -258,6 +260,13 @@ uint64_t uf__core_device_free_bytes(const uf_core *core);
 static inline bool uf__core_can_expand(const uf_core *core, uint32_t pool)
 {
     return core->conf.is_expandable && !core->pools[pool].is_never_expandable;
+}
+
+/* Whether what is allocated in that pool consists of pages: under the unfrag policy, but for plain
+ * pools. Of a block: whether it lies in a region. */
+static inline bool uf__core_is_paged(const uf_core *core, uint32_t pool)
+{
+    return core->paging != NULL && !core->pools[pool].is_plain;
 }
 
 static inline const uf_block *uf__core_block(const uf_core *core, uint32_t block)

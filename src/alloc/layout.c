@@ -102,8 +102,9 @@ uf_status uf__layout_init(uf_layout *layout, const uf_core *core)
         if (block->life == UF_LIFE_UNUSED || block->prev != UF_NO_BLOCK) {
             continue;
         }
-        uf_status status =
-            core->paging == NULL ? add_runs(layout, core, i) : add_paged_runs(layout, core, i);
+        uf_status status = core->paging == NULL || core->blocks.items[i].region == 0
+                               ? add_runs(layout, core, i)
+                               : add_paged_runs(layout, core, i);
         if (status != UF_OK) {
             uf__layout_fini(layout);
             return status;

@@ -206,6 +206,14 @@ uf_status uf__paged_acquire(uf_core *core, const uf_request *request, uint32_t *
     if (status == UF_OK) {
         status = try_place(core, request, block);
     }
+    if (status == UF_ERROR_OUT_OF_MEMORY) {
+        uint64_t before_bytes = core->total_bytes;
+        status = uf__plain_release_dead(core);
+        if (status == UF_OK) {
+            status = core->total_bytes < before_bytes ? try_place(core, request, block)
+                                                      : UF_ERROR_OUT_OF_MEMORY;
+        }
+    }
     if (status == UF_ERROR_OUT_OF_MEMORY && core->redirection_count == 0 &&
         (core->pending.first | core->deferred.first) != 0) {
         core->counters.num_alloc_retries++;
@@ -286,7 +294,7 @@ uf_status uf__paged_sweep(uf_core *core)
     uf_status status = UF_OK;
     for (uint32_t i = 1; i < core->blocks.count && status == UF_OK; i++) {
         const uf_block *block = &core->blocks.items[i];
-        if (block->life == UF_LIFE_FREE && is_empty_region(core, i)) {
+        if (block->life == UF_LIFE_FREE && block->region != 0 && is_empty_region(core, i)) {
             uint32_t pool = core->shelves[block->shelf]->pool;
             status = uf__region_destroy(core, i);
             if (pool != UF_DEFAULT_POOL && core->pools[pool].use_count == 0) {

@@ -242,6 +242,14 @@ uint64_t uf__paging_frozen_bytes(const uf_core *core)
     return bytes;
 }
 
+void uf__paging_note_frozen(uf_core *core)
+{
+    uint64_t frozen_bytes = uf__paging_frozen_bytes(core);
+    if (frozen_bytes > core->paging->peak_frozen_bytes) {
+        core->paging->peak_frozen_bytes = frozen_bytes;
+    }
+}
+
 static void account(uf_core *core, const uf_stretch *stretch, bool is_mapped)
 {
     const uf_shelf *shelf = core->shelves[core->regions[stretch->region].shelf];
@@ -250,10 +258,7 @@ static void account(uf_core *core, const uf_stretch *stretch, bool is_mapped)
             is_mapped ? UF_LOOSE_CLASS : shelf->pool_class, bytes);
     if (shelf->pool != UF_DEFAULT_POOL) {
         core->pools[shelf->pool].mapped_bytes += is_mapped ? bytes : -bytes;
-        uint64_t frozen_bytes = uf__paging_frozen_bytes(core);
-        if (frozen_bytes > core->paging->peak_frozen_bytes) {
-            core->paging->peak_frozen_bytes = frozen_bytes;
-        }
+        uf__paging_note_frozen(core);
     }
     uf__emit(core, is_mapped ? UF_ACTION_SEGMENT_MAP : UF_ACTION_SEGMENT_UNMAP, stretch->from,
              bytes, uf__shelf_stream(core, shelf));

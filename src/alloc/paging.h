@@ -17,7 +17,7 @@
  *
  * Pages that are mapped nowhere are loose: on their way to a block, or, under a limit, kept for the
  * next request that moves pages. They count as reserved by the large class. Accounting:
- *   core.total_bytes = bytes of all pages = reserved_bytes (small + large) */
+ *   core.total_bytes = bytes of all pages and plain segments = reserved_bytes (small + large) */
 #ifndef UF_ALLOC_PAGING_H
 #define UF_ALLOC_PAGING_H
 
@@ -82,8 +82,10 @@ void uf__paging_fini(uf_core *core);
 /* Makes room to keep track of a stream; false if the host has no memory. */
 bool uf__paging_stream(uf_core *core, uint32_t stream);
 
-/* Bytes of pages in private pools that live: nothing is taken from them. */
+/* Bytes of pages and plain segments in private pools that live: nothing is taken from them. */
 uint64_t uf__paging_frozen_bytes(const uf_core *core);
+/* After a private pool's mapped_bytes grew. */
+void uf__paging_note_frozen(uf_core *core);
 
 /* Creates a loose page. UF_ERROR_OUT_OF_MEMORY: the driver has none. */
 uf_status uf__page_create(uf_core *core, uf_page_size size) UF_MUST_USE;

@@ -75,7 +75,7 @@ static uf_status check_active(const uf_core *core, uint32_t index, uf_error *err
     return UF_OK;
 }
 
-static uf_status check_loose(const uf_core *core, uf_error *error)
+static uf_status check_loose(const uf_core *core, uint64_t plain_bytes, uf_error *error)
 {
     const uf_paging *paging = core->paging;
     uint64_t loose_bytes = 0, total_bytes = 0;
@@ -96,17 +96,17 @@ static uf_status check_loose(const uf_core *core, uf_error *error)
     for (uint32_t i = 1; i < paging->page_count; i++) {
         total_bytes += paging->pages[i].is_there ? uf__page_bytes(core, i) : 0;
     }
-    if (loose_bytes != paging->loose_bytes || total_bytes != core->total_bytes) {
+    if (loose_bytes != paging->loose_bytes || total_bytes + plain_bytes != core->total_bytes) {
         return broken(error, "the bytes of all pages are not what is held", total_bytes);
     }
     return UF_OK;
 }
 
-uf_status uf__paging_check(const uf_core *core, int64_t reserved_bytes[UF_CLASS_COUNT],
-                           uf_error *error)
+uf_status uf__paging_check(const uf_core *core, uint64_t plain_bytes,
+                           int64_t reserved_bytes[UF_CLASS_COUNT], uf_error *error)
 {
     uint64_t mapped_bytes = 0;
-    uf_status status = check_loose(core, error);
+    uf_status status = check_loose(core, plain_bytes, error);
     for (uint32_t i = 1; i < core->region_count && status == UF_OK; i++) {
         if (core->regions[i].page_bytes != 0) {
             uint64_t before = mapped_bytes;
@@ -122,13 +122,14 @@ uf_status uf__paging_check(const uf_core *core, int64_t reserved_bytes[UF_CLASS_
             if (uf__paging_next_run(core, &run, block->addr + block->size_bytes)) {
                 status = broken(error, "a shadow has pages", i);
             }
-        } else if (block->life != UF_LIFE_UNUSED) {
+        } else if (block->life != UF_LIFE_UNUSED && block->region != 0) {
             status = block->life == UF_LIFE_FREE ? check_hole(core, i, error)
                                                  : check_active(core, i, error);
         }
     }
     reserved_bytes[UF_CLASS_LARGE] += (int64_t)core->paging->loose_bytes;
-    if (status == UF_OK && mapped_bytes + core->paging->loose_bytes != core->total_bytes) {
+    if (status == UF_OK &&
+        mapped_bytes + core->paging->loose_bytes + plain_bytes != core->total_bytes) {
         return broken(error, "mapped and loose pages are not all pages", mapped_bytes);
     }
     return status;

@@ -6,9 +6,9 @@
 
 #include "alloc/paging.h"
 
-/* Proves what paging.h says always holds; adds what is mapped to reserved_bytes, by class. Returns
- * UF_OK or UF_ERROR_INTERNAL with the first violation. */
-uf_status uf__paging_check(const uf_core *core, int64_t reserved_bytes[UF_CLASS_COUNT],
-                           uf_error *error) UF_MUST_USE;
+/* Proves what paging.h says always holds; adds what is mapped to reserved_bytes, by class.
+ * plain_bytes: of plain segments. Returns UF_OK or UF_ERROR_INTERNAL with the first violation. */
+uf_status uf__paging_check(const uf_core *core, uint64_t plain_bytes,
+                           int64_t reserved_bytes[UF_CLASS_COUNT], uf_error *error) UF_MUST_USE;
 
 #endif

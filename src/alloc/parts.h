@@ -67,10 +67,21 @@ uint32_t uf__core_hand_out(uf_core *core, uint32_t block, uint64_t size_bytes,
 void uf__core_complete_block(uf_core *core, uint32_t block);
 
 /* acquire.c: steps B to G. *block is out of every set and whole. */
+/* One new segment, or a region's pages, if the limit and the driver allow it. */
+uf_status uf__core_new_segment(uf_core *core, const uf_request *request, bool is_retry,
+                               uint32_t *block) UF_MUST_USE;
 uf_status uf__core_acquire(uf_core *core, uf_request *request, uint32_t *block) UF_MUST_USE;
 
 /* Counts and emits a failure, as every chain ends; returns UF_ERROR_OUT_OF_MEMORY. */
 uf_status uf__core_out_of_memory(uf_core *core, const uf_request *request) UF_MUST_USE;
+
+/* plain.c: whether *block, found for a request in a plain pool, is to serve it; else a new segment
+ * is had for it. */
+uf_status uf__plain_serve(uf_core *core, uf_request *request, uint32_t *block) UF_MUST_USE;
+/* Plain segments counted into their pool, or out of it, under the unfrag policy. */
+void uf__plain_account(uf_core *core, uint32_t pool, uint64_t bytes, bool is_made);
+/* Gives back what dead plain pools have cached, unless an allocation is redirected. */
+uf_status uf__plain_release_dead(uf_core *core) UF_MUST_USE;
 
 /* release.c */
 uf_status uf__core_collect_garbage(uf_core *core) UF_MUST_USE;

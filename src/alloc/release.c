@@ -24,6 +24,7 @@ static uf_status release_segment(uf_core *core, uint32_t index)
     if (shelf->pool != UF_DEFAULT_POOL) {
         core->pools[shelf->pool].segment_count--;
     }
+    uf__plain_account(core, shelf->pool, size_bytes, false);
     uf__counter_decrease(&core->counters, UF_COUNTER_SEGMENT, shelf->pool_class, 1);
     uf__counter_decrease(&core->counters, UF_COUNTER_RESERVED_BYTES, shelf->pool_class, size_bytes);
     if (size_bytes >= core->conf.max_split_size_bytes) {
@@ -101,7 +102,7 @@ static uf_status empty_pool(uf_core *core, uint32_t pool)
 /* Under the unfrag policy what a dead pool has cached serves any request, and stays. */
 uf_status uf__core_pool_empty(uf_core *core, uint32_t pool)
 {
-    return core->paging != NULL ? UF_OK : empty_pool(core, pool);
+    return uf__core_is_paged(core, pool) ? UF_OK : empty_pool(core, pool);
 }
 
 uf_status uf__core_flush(uf_core *core)

@@ -21,7 +21,7 @@ static int compare_victims(const void *left, const void *right)
 
 static bool is_takeable(const uf_core *core, const uf_shelf *shelf)
 {
-    return shelf != NULL &&
+    return shelf != NULL && !core->pools[shelf->pool].is_plain &&
            (shelf->pool == UF_DEFAULT_POOL || core->pools[shelf->pool].use_count == 0 ||
             core->pools[shelf->pool].is_use_on_oom);
 }

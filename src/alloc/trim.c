@@ -78,6 +78,9 @@ static uf_status trim_paged(uf_core *core, uint64_t keep_bytes)
         status = uf__shadow_clear(core);
     }
     if (status == UF_OK) {
+        status = uf__plain_release_dead(core);
+    }
+    if (status == UF_OK) {
         status = trim_pages(core, keep_bytes, UINT64_MAX, false);
     }
     if (status == UF_OK && core->redirection_count == 0 &&

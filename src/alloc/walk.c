@@ -21,7 +21,7 @@ static void copy_blocks(uf_walk_copy *copy, const uf_core *core, const uf_layout
     uint32_t index = from->first_block;
     for (uint32_t i = 0; i < from->block_count; i++) {
         const uf_block *block = uf__core_block(core, index);
-        bool is_hole = core->paging != NULL && block->life == UF_LIFE_FREE;
+        bool is_hole = core->paging != NULL && block->region != 0 && block->life == UF_LIFE_FREE;
         uint64_t addr = block->addr > from->addr ? block->addr : from->addr;
         uint64_t end = block->addr + block->size_bytes, last = from->addr + from->total_bytes;
         copy->blocks[copy->block_count++] =
