@@ -3,6 +3,7 @@
  * Blocks that other streams use: recording the use, waiting for their events after the free, and
  * frees put off while a redirection is under way (spec 4.4 to 4.6). Owns the use records; the block
  * itself stays with the core. */
+#include "alloc/paging.h"
 #include "alloc/parts.h"
 
 #include <stdlib.h>
@@ -69,6 +70,10 @@ uf_status uf__core_use(uf_core *core, uint32_t index, uint32_t stream)
 {
     if (core->shelves[core->blocks.items[index].shelf]->stream == stream) {
         return UF_OK;
+    }
+    if (core->paging != NULL && core->paging->is_every_stream_watched &&
+        !uf__paging_stream(core, stream)) {
+        return UF_ERROR_HOST_MEMORY; /* it may use what it is not named for, too */
     }
     uint32_t record;
     uf_status status = uses_get(core, index, &record);
