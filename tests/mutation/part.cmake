@@ -7,4 +7,9 @@ if(NOT UNFRAG_SANITIZE AND NOT UNFRAG_COVERAGE)
         --source ${PROJECT_SOURCE_DIR} --library $<TARGET_FILE:unfrag_tools>
         --cc ${CMAKE_C_COMPILER})
     set_tests_properties(mutation PROPERTIES LABELS "full;no-sanitizer" TIMEOUT 900)
+    # The same with the parts of the unfrag policy, debug mode and their unit tests.
+    add_test(NAME mutation_parts COMMAND ${Python3_EXECUTABLE} -B
+        ${CMAKE_CURRENT_LIST_DIR}/parts_run.py --source ${PROJECT_SOURCE_DIR}
+        --cc ${CMAKE_C_COMPILER})
+    set_tests_properties(mutation_parts PROPERTIES LABELS "full;no-sanitizer" TIMEOUT 900)
 endif()

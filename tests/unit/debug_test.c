@@ -230,6 +230,7 @@ START_TEST(pools_have_guards_and_their_free_memory_may_be_written)
         ck_assert_int_eq(uf_pool_end(f.allocator, pool, &f.error), UF_OK);
         ck_assert_int_eq(uf_free(f.allocator, graph, &f.error), UF_OK);
         debug_write(&f, 1, graph, 4000); /* a graph that is run again */
+        ck_assert_int_eq(uf_check(f.allocator, &f.error), UF_OK);
         debug_write(&f, 1, kept + 4100, 1);
         debug_expect(&f, UF_ERROR_DAMAGED, uf_free(f.allocator, kept, &f.error), "offset 4100");
         ck_assert_int_eq(uf_pool_begin(f.allocator, pool, &f.error), UF_OK);

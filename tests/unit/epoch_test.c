@@ -99,8 +99,12 @@ START_TEST(where_every_stream_is_watched_all_of_them_must_be_done)
     ck_assert_int_eq(uf__epoch_close(&b.core), UF_OK);
     ck_assert_uint_eq(epochs_of(&b, 0)->open_count, 1);
     ck_assert_uint_eq(epochs_of(&b, 1)->open_count, 1); /* though it has freed nothing */
+    b.sim.event_done_count = b.sim.event_count - 1;     /* all but the last event */
+    ck_assert_int_eq(uf__epoch_poll(&b.core), UF_OK);
+    ck_assert_uint_eq(epochs_of(&b, 0)->done_sequence, number);
+    ck_assert(!uf__epoch_is_done(&b.core, 0, number));
     ck_assert_int_eq(uf__epoch_wait(&b.core, 0, number), UF_OK);
-    ck_assert_uint_eq(b.waits.count, 2);
+    ck_assert_uint_eq(b.waits.count, 1);
     ck_assert(uf__epoch_is_done(&b.core, 0, number));
     paging_fini(&b);
 }

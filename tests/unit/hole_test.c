@@ -107,6 +107,19 @@ START_TEST(known_pages_end_at_the_first_gap_and_at_a_closed_page)
 }
 END_TEST
 
+START_TEST(known_pages_end_with_the_hole_also_inside_a_granule)
+{
+    paging_bench b;
+    paging_init(&b, 0);
+    uint32_t index = paging_hole(&b, 4 * GRANULE + 512, 0);
+    uf_block *hole = &b.core.blocks.items[index];
+    ck_assert_uint_ne(uf__block_end(hole) % GRANULE, 0);
+    uf__hole_renew(&b.core, hole);
+    ck_assert_uint_eq(hole->requested_bytes, uf__block_end(hole));
+    paging_fini(&b);
+}
+END_TEST
+
 START_TEST(only_granules_that_lie_wholly_in_a_hole_are_its_own)
 {
     paging_bench b;
@@ -130,6 +143,7 @@ int main(void)
                                  a_piece_at_an_end_leaves_one_hole_and_a_whole_one_none,
                                  holes_that_touch_are_one_and_the_youngest_counts,
                                  known_pages_end_at_the_first_gap_and_at_a_closed_page,
+                                 known_pages_end_with_the_hole_also_inside_a_granule,
                                  only_granules_that_lie_wholly_in_a_hole_are_its_own,
                                  NULL,
                              });

@@ -188,7 +188,7 @@ START_TEST(a_large_page_that_work_may_use_is_not_cut_while_there_are_other_place
     paging_init(&b, 256 * MIB);
     make_holes(&b, granules, 1, holes);
     b.core.limit_bytes = b.core.total_bytes;
-    uf_place place = choose(&b, holes[0], 3 * GRANULE);
+    uf_place place = choose(&b, holes[0], LARGE + GRANULE);
     ck_assert_uint_ne(place.hole, holes[0]); /* beyond all blocks, where nothing ever was */
     settle(&b);
     place = choose(&b, holes[0], LARGE + GRANULE);

@@ -217,6 +217,56 @@ START_TEST(a_large_page_is_given_back_for_small_ones)
 }
 END_TEST
 
+START_TEST(small_ones_become_a_large_one_where_that_is_cheap)
+{
+    paging_bench b;
+    paging_init(&b, 64 * MIB);
+    (void)make_hole(&b, 8, 0);
+    settle(&b);
+    b.core.limit_bytes = b.core.total_bytes;
+    b.core.paging->costs[UF_PAGE_SMALL] = (uf_page_cost){.map_ns = INT64_C(1) << 40};
+    uint64_t held = b.core.total_bytes;
+    ck_assert_int_eq(uf__take_pages(&b.core, 0, 1, 0), UF_OK);
+    ck_assert_uint_eq(loose(&b), 0);
+    ck_assert_uint_eq(b.core.paging->loose_count[UF_PAGE_LARGE], 1);
+    ck_assert_uint_eq(b.releases.count, 8);
+    ck_assert_uint_eq(b.core.total_bytes, held);
+    end(&b);
+}
+END_TEST
+
+START_TEST(a_driver_that_is_full_makes_small_pages_of_a_large_one)
+{
+    paging_bench b;
+    paging_init(&b, 0);
+    (void)make_hole(&b, 2 * LARGE / GRANULE, 0);
+    settle(&b);
+    b.sim.capacity_bytes = b.sim.in_use_bytes;
+    ck_assert_int_eq(uf__take_pages(&b.core, 0, 0, 5), UF_OK);
+    ck_assert_uint_eq(loose(&b), 5);
+    ck_assert_uint_eq(b.releases.count, 1);
+    end(&b);
+}
+END_TEST
+
+START_TEST(a_page_with_as_many_shadows_as_can_be_counted_is_left_alone)
+{
+    paging_bench b;
+    paging_init(&b, 64 * MIB);
+    place hole = make_hole(&b, 3, 0);
+    settle(&b);
+    b.core.limit_bytes = b.core.total_bytes;
+    uf_page *full = &b.core.paging->pages[uf__page_at(&b.core, hole.region, hole.addr + GRANULE)];
+    full->shadow_count = UINT8_MAX;
+    ck_assert_int_eq(uf__take_pages(&b.core, 0, 0, 3), UF_ERROR_OUT_OF_MEMORY);
+    ck_assert_uint_eq(loose(&b), 2);
+    ck_assert(!full->is_loose);
+    full->shadow_count = 0;
+    ck_assert_int_eq(uf__take_pages(&b.core, 0, 0, 3), UF_OK);
+    end(&b);
+}
+END_TEST
+
 START_TEST(where_no_large_page_is_left_small_ones_serve)
 {
     paging_bench b;
@@ -224,9 +274,10 @@ START_TEST(where_no_large_page_is_left_small_ones_serve)
     (void)make_hole(&b, 9, 0);
     settle(&b);
     b.core.limit_bytes = b.core.total_bytes;
+    b.core.paging->costs[UF_PAGE_LARGE].create_ns = INT64_C(1) << 40; /* nobody makes one of them */
     ck_assert_int_eq(uf__take_pages(&b.core, 0, 1, 1), UF_OK);
-    uint64_t bytes = b.core.paging->loose_bytes;
-    ck_assert_uint_ge(bytes, LARGE + GRANULE);
+    ck_assert_uint_eq(loose(&b), 9);
+    ck_assert_uint_eq(b.core.paging->loose_count[UF_PAGE_LARGE], 0);
     ck_assert_uint_le(b.core.total_bytes, b.core.limit_bytes);
     end(&b);
 }
@@ -278,6 +329,9 @@ int main(void)
                                  pages_of_a_pool_that_lives_are_left_alone,
                                  during_a_capture_only_what_is_known_to_be_idle_is_taken,
                                  a_large_page_is_given_back_for_small_ones,
+                                 small_ones_become_a_large_one_where_that_is_cheap,
+                                 a_driver_that_is_full_makes_small_pages_of_a_large_one,
+                                 a_page_with_as_many_shadows_as_can_be_counted_is_left_alone,
                                  where_no_large_page_is_left_small_ones_serve,
                                  pages_that_are_left_over_are_given_back,
                                  by_age_only_holes_freed_so_long_ago_give,
