@@ -166,12 +166,13 @@ MUTATIONS = (
     Mutation("loose_bytes_are_not_added_up", CHECK, [
         ("if (loose_bytes != paging->loose_bytes || total_bytes", "if (total_bytes")], "paging_check"),
     Mutation("all_bytes_are_not_added_up", CHECK, [
-        ("loose_bytes != paging->loose_bytes || total_bytes != core->total_bytes",
+        ("loose_bytes != paging->loose_bytes || total_bytes + plain_bytes != core->total_bytes",
          "loose_bytes != paging->loose_bytes")], "paging_check"),
     Mutation("a_shadow_may_have_pages", CHECK, [
         ("                status = broken(error, \"a shadow has pages\", i);\n", "")], "paging_check"),
     Mutation("mapped_and_loose_need_not_be_all", CHECK, [
-        ("    if (status == UF_OK && mapped_bytes + core->paging->loose_bytes != core->total_bytes) {",
+        ("    if (status == UF_OK &&\n"
+         "        mapped_bytes + core->paging->loose_bytes + plain_bytes != core->total_bytes) {",
          "    if (false) {")], "paging_check"),
     # Debug mode
     Mutation("filled_memory_that_went_is_expected", GLUE, [("    case UF_ACTION_SEGMENT_UNMAP:\n", "")],

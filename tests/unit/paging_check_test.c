@@ -34,7 +34,7 @@ static void expect(const scene *s, const char *part)
 {
     int64_t reserved_bytes[UF_CLASS_COUNT] = {0};
     uf_error error = {UF_OK, ""};
-    ck_assert_int_eq(uf__paging_check(&s->b.core, reserved_bytes, &error), UF_ERROR_INTERNAL);
+    ck_assert_int_eq(uf__paging_check(&s->b.core, 0, reserved_bytes, &error), UF_ERROR_INTERNAL);
     ck_assert_msg(strstr(error.text, part) != NULL, "'%s' is not in: %s", part, error.text);
 }
 
@@ -176,7 +176,7 @@ START_TEST(the_bytes_of_each_class_are_added_up)
     scene_init(&s);
     int64_t reserved_bytes[UF_CLASS_COUNT] = {0};
     uf_error error;
-    ck_assert_int_eq(uf__paging_check(&s.b.core, reserved_bytes, &error), UF_OK);
+    ck_assert_int_eq(uf__paging_check(&s.b.core, 0, reserved_bytes, &error), UF_OK);
     ck_assert_int_eq(reserved_bytes[UF_CLASS_SMALL], 0);
     ck_assert_int_eq(reserved_bytes[UF_CLASS_LARGE], (int64_t)s.b.core.total_bytes);
     scene_fini(&s);
