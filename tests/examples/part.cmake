@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The examples: built against the library alone, as C11, run, and what they print compared. Their
-# listings in docs/c-api.md are the files themselves.
+# listings in docs/c-api.md and docs/c-examples.md are the files themselves.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 file(GLOB UNFRAG_EXAMPLES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
 foreach(source ${UNFRAG_EXAMPLES})
@@ -13,10 +13,18 @@ foreach(source ${UNFRAG_EXAMPLES})
     set_target_properties(example_${name} PROPERTIES C_EXTENSIONS OFF
         BUILD_RPATH $<TARGET_FILE_DIR:unfrag_shared>
         RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    set(page c-examples)
+    if(name STREQUAL hello)
+        set(page c-api)
+    endif()
     add_test(NAME example_${name} COMMAND ${Python3_EXECUTABLE}
         ${CMAKE_CURRENT_LIST_DIR}/run_example.py $<TARGET_FILE:example_${name}> ${source}
-        ${PROJECT_SOURCE_DIR}/docs/c-api.md)
+        ${PROJECT_SOURCE_DIR}/docs/${page}.md)
 endforeach()
+# On a driver over host memory.
+add_dependencies(example_cuda fake_driver)
+set_tests_properties(example_cuda PROPERTIES ENVIRONMENT
+    "LD_LIBRARY_PATH=${PROJECT_BINARY_DIR}/tests/fakecuda/cuda;UNFRAG_FAKE_GPU=card=A card|8589934592|8589934592|")
 add_test(NAME example_generate COMMAND ${Python3_EXECUTABLE}
     ${CMAKE_CURRENT_LIST_DIR}/generate_test.py ${PROJECT_SOURCE_DIR}/examples/generate.py
     $<TARGET_FILE:unfrag_cli>)
