@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include <unfrag/cuda.h>
+#include <unfrag/pool.h>
 #include <unfrag/unfrag.h>
 
 #include "unit/fake_gpu.h"
@@ -233,11 +234,12 @@ static void trim(life *l)
     } while (try_again(l, status, &error, false));
 }
 
-static void pool_fill(life *l)
+static void pool_fill(life *l, uf_pool_kind kind)
 {
+    const uf_pool_options options = {.struct_size_bytes = sizeof options, .kind = kind};
     uf_error error = {UF_OK, ""};
     l->step++;
-    uf_status status = uf_pool_create(l->allocator, NULL, &l->pool_id, &error);
+    uf_status status = uf_pool_create(l->allocator, &options, &l->pool_id, &error);
     if (status != UF_OK || uf_pool_begin(l->allocator, l->pool_id, &error) != UF_OK) {
         fail(l, "a pool", error.text);
     }
@@ -286,18 +288,23 @@ static void live(life *l)
     uf_host_synchronize(l->fake->host(0));
     take(l, 15, 4 * MIB + 4096, 1, true);
     limit(l, l->from->limit_bytes);
-    pool_fill(l);
+    pool_fill(l, UF_POOL_DEFAULT);
     give(l, 14, 2);
     trim(l);
     take(l, 16, 6 * MIB, 1, true);
     pool_end(l);
     trim(l);
+    pool_fill(l, UF_POOL_PLAIN);
+    take(l, 17, 3 * MIB, 0, true);
+    pool_end(l);
+    pool_fill(l, UF_POOL_WHOLE);
+    pool_end(l);
 }
 
 static void let_go(life *l)
 {
     static const uint32_t stream_of_slot[BLOCKS] = {0, 1, 2, 0, 1, 2, 0, 1, 2,
-                                                    0, 0, 2, 0, 1, 2, 1, 1};
+                                                    0, 0, 2, 0, 1, 2, 1, 1, 0};
     for (uint32_t i = 0; i < BLOCKS; i += 2) { /* the others are left for the end of all */
         give(l, i, stream_of_slot[i]);
     }
@@ -351,7 +358,8 @@ static void run(life *l)
                                         .conf = l->from->conf,
                                         .page_bytes = 64 * KIB,
                                         .large_page_bytes = 512 * KIB,
-                                        .limit_bytes = l->from->limit_bytes};
+                                        .limit_bytes = l->from->limit_bytes,
+                                        .is_every_stream_watched = l->from->limit_bytes == 0};
         status = uf_cuda_info_get(l->cuda, &info);
         status = uf_allocator_create(&options, &l->allocator, &error);
     }
