@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The examples: built against the library alone, as C11, run, and what they print compared. Their
-# listings in docs/c-api.md and docs/c-examples.md are the files themselves.
+# listings in docs/c-api.md, docs/c-examples.md and docs/debug.md are the files themselves.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 file(GLOB UNFRAG_EXAMPLES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
 foreach(source ${UNFRAG_EXAMPLES})
@@ -16,6 +16,8 @@ foreach(source ${UNFRAG_EXAMPLES})
     set(page c-examples)
     if(name STREQUAL hello)
         set(page c-api)
+    elseif(name STREQUAL debug)
+        set(page debug)
     endif()
     add_test(NAME example_${name} COMMAND ${Python3_EXECUTABLE}
         ${CMAKE_CURRENT_LIST_DIR}/run_example.py $<TARGET_FILE:example_${name}> ${source}

@@ -128,13 +128,24 @@ static void check_capture(const gpu *g, void *stream)
     uint64_t handle = (uint64_t)(uintptr_t)stream, event = 0, page = 0, segment = 0, other = 0;
     uint64_t free_bytes, total_bytes;
     bool is_done = false;
+    uint64_t bytes_addr = 0, count = 1, first = 0;
     void *graph = NULL, *second = gpu_stream(g);
+    gpu_expect(g->mem_alloc(&bytes_addr, MIB), "cuMemAlloc");
     rule(d->event_record(d->context, (uint64_t)(uintptr_t)second, &other) == UF_OK,
          "an event before a capture");
     gpu_expect(g->capture_begin(stream, CAPTURE_GLOBAL), "cuStreamBeginCapture");
     rule(d->event_record(d->context, handle, &event) == UF_ERROR_BUSY,
          "no event on a capturing stream");
     rule(d->stream_wait(d->context, handle) == UF_ERROR_BUSY, "no wait for a capturing stream");
+    rule(d->bytes_set(d->context, bytes_addr, 8, 1, handle) == UF_ERROR_BUSY &&
+             d->bytes_compare(d->context, bytes_addr, 8, 1, handle, &count, &first) ==
+                 UF_ERROR_BUSY,
+         "no bytes on a capturing stream");
+    rule(d->bytes_set(d->context, bytes_addr, 8, 1, (uint64_t)(uintptr_t)second) == UF_OK &&
+             d->bytes_compare(d->context, bytes_addr, 8, 1, (uint64_t)(uintptr_t)second, &count,
+                              &first) == UF_OK &&
+             count == 0,
+         "bytes on another stream during a capture");
     rule(d->event_wait(d->context, other) == UF_OK, "an event is waited for during a capture");
     rule(d->event_record(d->context, (uint64_t)(uintptr_t)second, &other) == UF_OK &&
              d->event_wait(d->context, other) == UF_OK,
@@ -156,8 +167,54 @@ static void check_capture(const gpu *g, void *stream)
     }
     rule(g->capture_end(stream, &graph) == 0 && graph != NULL, "the capture stays valid");
     (void)is_done;
+    gpu_expect(g->mem_free(bytes_addr), "cuMemFree");
     gpu_expect(g->graph_destroy(graph), "cuGraphDestroy");
     gpu_expect(g->stream_destroy(second), "cuStreamDestroy");
+}
+
+/* For debug mode. */
+static void check_bytes(const gpu *g, void *stream)
+{
+    const uf_device *d = g->device;
+    uint64_t handle = (uint64_t)(uintptr_t)stream, addr = 0, count = 1, first = 0;
+    uint64_t bytes = 9 * MIB + 5;
+    gpu_expect(g->mem_alloc(&addr, bytes), "cuMemAlloc");
+    gpu_run(g, GPU_FILL_FOR, stream, addr, MIB / 4, 1, 20000000);
+    rule(d->bytes_set(d->context, addr, bytes, 0xDF, handle) == UF_OK, "bytes are set");
+    rule(d->bytes_compare(d->context, addr, bytes, 0xDF, handle, &count, &first) == UF_OK &&
+             count == 0,
+         "behind the work that was queued before");
+    rule(d->bytes_set(d->context, addr + 5 * MIB + 3, 2, 0, handle) == UF_OK &&
+             d->bytes_set(d->context, addr + bytes - 1, 1, 0, handle) == UF_OK &&
+             d->bytes_compare(d->context, addr, bytes, 0xDF, handle, &count, &first) == UF_OK &&
+             count == 3 && first == 5 * MIB + 3,
+         "each other byte is counted, and the first one named");
+    gpu_expect(g->mem_free(addr), "cuMemFree");
+}
+
+static void check_debug(const gpu *g, void *stream, uf_policy policy)
+{
+    uint64_t handle = (uint64_t)(uintptr_t)stream, addr = 0;
+    uf_allocator *allocator = NULL;
+    uf_error error;
+    const uf_allocator_options options = {.struct_size_bytes = sizeof options,
+                                          .device = g->device,
+                                          .policy = policy,
+                                          .is_debug = true};
+    rule(uf_allocator_create(&options, &allocator, &error) == UF_OK &&
+             uf_alloc(allocator, 3 * MIB, handle, &addr, &error) == UF_OK,
+         "a block in debug mode");
+    gpu_fill(g, stream, addr, 3 * MIB, 1);
+    rule(uf_free(allocator, addr, &error) == UF_OK &&
+             uf_alloc(allocator, 3 * MIB, handle, &addr, &error) == UF_OK &&
+             uf_check(allocator, &error) == UF_OK,
+         "nothing is damaged by what is done rightly");
+    gpu_fill(g, stream, addr, 3 * MIB + 8, 1);
+    rule(uf_free(allocator, addr, &error) == UF_ERROR_DAMAGED, "a kernel that writes too much");
+    gpu_fill(g, stream, addr, MIB, 1);
+    rule(uf_check(allocator, &error) == UF_ERROR_DAMAGED && uf_check(allocator, &error) == UF_OK,
+         "a kernel that writes after the free");
+    uf_allocator_destroy(allocator);
 }
 
 /* In a thread without a context. */
@@ -188,6 +245,11 @@ int test_conformance(double seconds)
     }
     check_events(&g, stream);
     check_capture(&g, stream);
+    check_bytes(&g, stream);
+    check_debug(&g, stream, UF_POLICY_TORCH);
+    if (g.info.can_map) {
+        check_debug(&g, stream, UF_POLICY_UNFRAG);
+    }
     if (pthread_create(&thread, NULL, check_thread, &g) == 0) {
         (void)pthread_join(thread, NULL);
     }
