@@ -5,7 +5,7 @@
 
 #include "unit/suite.h"
 
-enum { SPACE = 200, STEPS = 20000, BASE = 1000 };
+enum { SPACE = 200, STEPS = 3000, BASE = 1000 };
 
 /* The map says of each byte what the array says, and its stretches are in order. */
 static void compare(const uf_poison_map *map, const uint64_t *owner)
@@ -16,11 +16,13 @@ static void compare(const uf_poison_map *map, const uint64_t *owner)
         ck_assert_uint_gt(map->items[i].size_bytes, 0);
         end = map->items[i].addr + map->items[i].size_bytes;
     }
+    uint64_t wrong_count = 0;
     for (uint64_t at = 0; at < SPACE; at++) {
         uint32_t found = uf__poison_find(map, BASE + at);
         bool is_in = found < map->count && map->items[found].addr <= BASE + at;
-        ck_assert_uint_eq(is_in ? map->items[found].origin_addr : 0, owner[at]);
+        wrong_count += (is_in ? map->items[found].origin_addr : 0) != owner[at];
     }
+    ck_assert_uint_eq(wrong_count, 0);
 }
 
 START_TEST(each_byte_belongs_to_the_block_that_was_freed_last)
