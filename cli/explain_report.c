@@ -8,29 +8,10 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "wrap.h"
 
 #define BAR_WIDTH 64
-#define TEXT_WIDTH 88
 #define PINNED_SHOWED 3
-
-/* Prints text wrapped at TEXT_WIDTH; later lines begin at `indent`. */
-static void print_wrapped(const char *lead, int indent, const char *text)
-{
-    int column = printf("%s", lead);
-    bool is_first = true;
-    while (*text != '\0') {
-        int length = (int)strcspn(text, " ");
-        if (!is_first && column + 1 + length > TEXT_WIDTH) {
-            column = printf("\n%*s", indent, "") - 1;
-            is_first = true;
-        }
-        column += printf("%s%.*s", is_first ? "" : " ", length, text);
-        is_first = false;
-        text += length;
-        text += strspn(text, " ");
-    }
-    printf("\n");
-}
 
 static const char *size_of(uf_amount amount, char buffer[UF_SIZE_TEXT_CAPACITY + 1])
 {
@@ -174,10 +155,10 @@ static void print_causes(const uf_explanation *out)
         char lead[48];
         snprintf(lead, sizeof lead, "%-8s%s: ", i == 0 ? "Cause" : "also",
                  uf__cause_id(out->causes[i]));
-        print_wrapped(lead, 8, out->reasons[i]);
+        cli_print_wrapped(lead, 8, out->reasons[i]);
     }
     for (uint32_t i = 0; i < out->contradiction_count; i++) {
-        print_wrapped("but     the message contradicts itself: ", 8, out->contradictions[i]);
+        cli_print_wrapped("but     the message contradicts itself: ", 8, out->contradictions[i]);
     }
     if (out->message.figures[UF_FIGURE_PRIVATE].is_known) {
         char size[UF_SIZE_TEXT_CAPACITY + 1];
@@ -193,7 +174,7 @@ static void print_advice(const uf_explanation *out)
     for (uint32_t i = 0; i < out->advice_count; i++) {
         char lead[16];
         snprintf(lead, sizeof lead, "  %" PRIu32 ". ", i + 1);
-        print_wrapped(lead, 5, out->advice[i]);
+        cli_print_wrapped(lead, 5, out->advice[i]);
     }
 }
 
@@ -235,7 +216,7 @@ static void print_pinned(const explain_view *view, const uf_snapshot_pinned *pin
                  uf_trace_string(view->trace, frame->filename), frame->line,
                  uf_trace_string(view->trace, frame->name));
     }
-    print_wrapped("    ", 6, text);
+    cli_print_wrapped("    ", 6, text);
 }
 
 static void print_snapshot(const explain_view *view)

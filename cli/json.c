@@ -8,33 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void cli_json_init(cli_json *json, FILE *stream)
 {
     memset(json, 0, sizeof *json);
     json->stream = stream;
-}
-
-/* The length of the valid UTF-8 sequence at text, or 0: no overlong form, no surrogate, nothing
- * above U+10FFFF. */
-static size_t utf8_length(const unsigned char *text, size_t length)
-{
-    unsigned char first = text[0];
-    if (first < 0x80) {
-        return 1;
-    }
-    size_t count = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || count > length) {
-        return 0;
-    }
-    for (size_t i = 1; i < count; i++) {
-        if ((text[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    bool is_overlong = (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90);
-    bool is_surrogate = first == 0xed && text[1] >= 0xa0;
-    bool is_too_large = first == 0xf4 && text[1] >= 0x90;
-    return is_overlong || is_surrogate || is_too_large ? 0 : count;
 }
 
 static void write_ascii(FILE *stream, unsigned char byte)
@@ -70,7 +49,7 @@ static void write_text(FILE *stream, const char *text, size_t length)
     const unsigned char *bytes = (const unsigned char *)text;
     fputc('"', stream);
     for (size_t i = 0; i < length;) {
-        size_t count = utf8_length(bytes + i, length - i);
+        size_t count = uf__utf8_length(bytes + i, length - i, false);
         if (count == 0) {
             fputs("\xef\xbf\xbd", stream);
             i += 1;

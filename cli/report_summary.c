@@ -9,26 +9,7 @@
 #include "replay/program.h"
 #include "report_data.h"
 #include "table.h"
-
-#define TEXT_WIDTH 88
-
-static void print_wrapped(const char *lead, int indent, const char *text)
-{
-    int column = printf("%s", lead);
-    bool is_first = true;
-    while (*text != '\0') {
-        int length = (int)strcspn(text, " ");
-        if (!is_first && column + 1 + length > TEXT_WIDTH) {
-            column = printf("\n%*s", indent, "") - 1;
-            is_first = true;
-        }
-        column += printf("%s%.*s", is_first ? "" : " ", length, text);
-        is_first = false;
-        text += length;
-        text += strspn(text, " ");
-    }
-    printf("\n");
-}
+#include "wrap.h"
 
 static void print_difference(const report_view *view)
 {
@@ -63,15 +44,15 @@ void report_summary_text(const report_view *view, const char *output, uint64_t p
         if (view->options->input_count > 1) {
             printf("%s:\n", view->inputs[i].name);
         }
-        print_wrapped("", 0, summary->headline);
+        cli_print_wrapped("", 0, summary->headline);
         for (uint32_t k = 0; k < summary->point_count && view->difference == NULL; k++) {
-            print_wrapped("- ", 2, summary->points[k]);
+            cli_print_wrapped("- ", 2, summary->points[k]);
         }
         for (uint32_t k = 0; k < summary->advice_count && view->difference == NULL; k++) {
             char lead[24];
             snprintf(lead, sizeof lead, "%3" PRIu32 ". ", k + 1);
             printf("%s", k == 0 ? "\nWhat to do\n" : "");
-            print_wrapped(lead, 5, summary->advice[k]);
+            cli_print_wrapped(lead, 5, summary->advice[k]);
         }
         printf("\n");
     }

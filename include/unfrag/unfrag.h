@@ -9,7 +9,11 @@
  * filled only when a function returns something but UF_OK, and results are untouched then.
  *
  * Each function that takes an allocator may also return UF_ERROR_INVALID_ARGUMENT for NULL where
- * something must stand, and UF_ERROR_BUSY when it is called from inside on_event. */
+ * something must stand, and UF_ERROR_BUSY when it is called from inside on_event.
+ *
+ * A child made by fork has a copy of an allocator, not of the device's memory: it may end, and
+ * should call nothing of it. If another thread was inside a call at that moment, a call in the
+ * child waits for ever. */
 #ifndef UNFRAG_UNFRAG_H
 #define UNFRAG_UNFRAG_H
 

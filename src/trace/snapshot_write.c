@@ -11,6 +11,7 @@
 #include <unfrag/trace.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 #define FRAME_CAPACITY_BYTES ((size_t)1 << 16)
 #define UNFRAMED_BYTES ((size_t)1 << 15) /* longer strings go out without a frame, uncopied */
@@ -223,35 +224,10 @@ static void put_text(pickler *p, const char *text, size_t length)
     put(p, text, length);
 }
 
-/* Length of the UTF-8 character at text, as Python's "surrogatepass" decoder sees it: surrogates
- * are let through; 0 where no character starts. */
-static size_t utf8_length(const uint8_t *text, size_t left)
-{
-    uint8_t lead = text[0];
-    if (lead < 0x80) {
-        return 1;
-    }
-    size_t length = lead >= 0xc2 && lead <= 0xdf   ? 2
-                    : lead >= 0xe0 && lead <= 0xef ? 3
-                    : lead >= 0xf0 && lead <= 0xf4 ? 4
-                                                   : 0;
-    if (length == 0 || length > left) {
-        return 0;
-    }
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    bool is_overlong = (lead == 0xe0 && text[1] < 0xa0) || (lead == 0xf0 && text[1] < 0x90);
-    bool is_beyond = lead == 0xf4 && text[1] > 0x8f;
-    return is_overlong || is_beyond ? 0 : length;
-}
-
 static bool utf8_is_valid(const uint8_t *text, size_t length)
 {
     for (size_t at = 0; at < length;) {
-        size_t step = utf8_length(text + at, length - at);
+        size_t step = uf__utf8_length(text + at, length - at, true);
         if (step == 0) {
             return false;
         }
@@ -272,7 +248,7 @@ static void put_repaired_text(pickler *p, const uint8_t *text, size_t length)
     }
     size_t filled = 0;
     for (size_t at = 0; at < length;) {
-        size_t step = utf8_length(text + at, length - at);
+        size_t step = uf__utf8_length(text + at, length - at, true);
         if (step == 0) {
             repaired[filled++] = 0xed;
             repaired[filled++] = (uint8_t)(0xb0 | text[at] >> 6);
