@@ -185,6 +185,7 @@ Device::Device(int number, const Settings &settings)
     options.fraction = settings.limit_bytes != 0 ? 0 : settings.fraction;
     /* PyTorch's own allocator forgives a tensor that another stream uses without record_stream. */
     options.is_every_stream_watched = true;
+    options.is_limit_spared = true;
     options.on_event = on_event;
     options.event_context = this;
     uf_error error{};

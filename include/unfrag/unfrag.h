@@ -95,6 +95,11 @@ typedef struct uf_allocator_options {
      * was queued before the free on every stream this allocator has heard of. None of these may be
      * destroyed before the allocator is. */
     bool is_every_stream_watched;
+    /* Under a limit: beyond 44/45 of it, and beyond 1.01 times what has been active at most and 16
+     * MiB, pages of the cache are taken before it grows, as long as that takes little time and
+     * nothing has to be waited for. A program that needs nearly all of its limit then holds little
+     * more than it needs. Needs a device with a clock. */
+    bool is_limit_spared;
     /* Debug mode (unfrag/debug.h, docs/debug.md): what is written behind blocks and into freed
      * ones, and wrong addresses, are found and reported. Slow: streams are waited for, and each
      * block is 512 bytes larger, also in statistics and events. */

@@ -229,6 +229,7 @@ static uf_status core_init(uf_allocator *allocator, const uf_conf *conf)
                              .headroom_bytes = is_paged ? headroom_bytes(options) : 0,
                              .soft_percent = options->soft_percent,
                              .is_every_stream_watched = options->is_every_stream_watched,
+                             .is_limit_spared = options->is_limit_spared,
                              .page_costs = is_paged && page_costs(options, costs) ? costs : NULL,
                              .granule_bytes = small_page_bytes(options),
                              .large_page_bytes = large_page_bytes(options),

@@ -157,6 +157,7 @@ typedef struct uf_core_config {
     uint64_t headroom_bytes;                  /* of the device left to others, if is_paged */
     uint32_t soft_percent;                    /* the soft bound, if is_paged; 0 = the default */
     bool is_every_stream_watched;             /* epoch.h */
+    bool is_limit_spared;                     /* take.c */
     const uf_page_cost *page_costs; /* of a small and a large page, if is_paged; NULL = built in */
     uint64_t limit_bytes;           /* 0 = none (but conf.per_process_memory_fraction applies) */
     uf_event_hook event_hook;       /* may be NULL */

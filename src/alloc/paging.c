@@ -67,6 +67,7 @@ void uf__paging_settings(uf_core *core, const uf_core_config *config)
     const uf_page_cost *costs = config->page_costs;
     paging->headroom_bytes = config->headroom_bytes;
     paging->is_every_stream_watched = config->is_every_stream_watched;
+    paging->is_limit_spared = config->is_limit_spared;
     paging->soft_percent = config->soft_percent == 0 ? SOFT_PERCENT : config->soft_percent;
     paging->tight_percent = 100 + (paging->soft_percent - 100) * 2 / 5;
     paging->move_ns =

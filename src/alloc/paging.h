@@ -53,11 +53,13 @@ typedef struct uf_paging {
     int64_t start_ns;                     /* when the first pages were wanted */
     int64_t move_ns;                      /* what moving a page is reckoned with */
     uint32_t tight_percent, soft_percent; /* soft bounds, of peak_active_bytes */
+    uint64_t bound_bytes;                 /* what the request under way may grow to (take.c) */
     bool is_reserving;       /* pages are wanted ahead of time: the soft bound does not count */
     uint64_t headroom_bytes; /* of the device that growth leaves to others */
     uint64_t growable_bytes; /* what could be held, by the last look at the device */
     bool is_looked_up;       /* in the request under way */
     bool is_every_stream_watched; /* epoch.h */
+    bool is_limit_spared;         /* take.c */
     uint64_t done_sequence;       /* frees up to it are idle on every stream, if that is so */
     uf_epochs *epochs;            /* by stream, as the next */
     uint64_t *last_free;          /* number of the stream's last free */

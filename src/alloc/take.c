@@ -160,21 +160,16 @@ uf_status uf__take_from_cache(uf_core *core, uf_page_size size, uint64_t count, 
     return take_aged(core, 0, can_wait ? UF_TAKE_WAIT : UF_TAKE_IDLE, size, count, freed_by, taken);
 }
 
-/* Under a limit nothing moves while there is room. Without one there is a soft bound, a little
- * above what has been active at most: beyond it pages of holes are taken before it grows, as long
- * as that costs little of the time that has passed. The soft bound is tight while moving has cost
- * next to nothing. */
+/* Without a limit there is a soft bound, a little above what has been active at most: beyond it
+ * pages of holes are taken before it grows, as long as that costs little of the time that has
+ * passed. It is tight while moving has cost next to nothing. Under a limit nothing moves while
+ * there is room, but for the last of it (bound_of_request). */
 static const int64_t TIME_PER_MOVING = 200;
 static const int64_t CREDIT_NS = 50000000;
 
 static uint64_t room_below(const uf_core *core, uint64_t bound_bytes)
 {
     return core->total_bytes < bound_bytes ? bound_bytes - core->total_bytes : 0;
-}
-
-static uint64_t hard_room(const uf_core *core)
-{
-    return room_below(core, core->limit_bytes);
 }
 
 /* What may still be spent on moving, and what has been. */
@@ -186,7 +181,38 @@ static bool can_afford_moving(const uf_core *core, int64_t share)
     return (int64_t)core->paging->moved_count <= budget_ns / share / core->paging->move_ns;
 }
 
-static uint64_t soft_room(const uf_core *core)
+/* With is_limit_spared the last 45th of a limit is not for what was fragmented: it is for a peak of
+ * active bytes, a hundredth of that and a little. Beyond it grows only what cannot be had from
+ * holes at once, or where moving has cost too much. So a program that needs nearly all of its limit
+ * holds little more than it needs. */
+enum { LIMIT_PER_SPARE = 45, PEAK_PER_SPARE = 100 };
+static const uint64_t SPARE_BYTES = UINT64_C(16) << 20;
+
+static uint64_t bound_of_request(const uf_core *core)
+{
+    const uf_paging *paging = core->paging;
+    uint64_t limit_bytes = core->limit_bytes, peak_bytes = paging->peak_active_bytes;
+    if (!paging->is_limit_spared || limit_bytes == UF_UNLIMITED || core->device->clock_ns == NULL ||
+        paging->is_reserving || peak_bytes >= limit_bytes || !can_afford_moving(core, 1)) {
+        return limit_bytes;
+    }
+    uint64_t plain_bytes = limit_bytes - limit_bytes / LIMIT_PER_SPARE;
+    uint64_t peak_spare_bytes = peak_bytes / PEAK_PER_SPARE + SPARE_BYTES;
+    if (peak_spare_bytes >= limit_bytes - peak_bytes) {
+        return limit_bytes;
+    }
+    uint64_t needed_bytes = peak_bytes + peak_spare_bytes;
+    return needed_bytes > plain_bytes ? needed_bytes : plain_bytes;
+}
+
+/* In uf__take_pages. */
+static uint64_t hard_room(const uf_core *core)
+{
+    return room_below(core, core->paging->bound_bytes);
+}
+
+/* Below the soft bound, if there is one now. */
+static uint64_t soft_room(const uf_core *core, uint64_t hard_room_bytes)
 {
     uint64_t percent = 0;
     const uf_paging *paging = core->paging;
@@ -196,7 +222,7 @@ static uint64_t soft_room(const uf_core *core)
                   : can_afford_moving(core, 1) ? paging->soft_percent
                                                : 0;
     }
-    return percent == 0 ? hard_room(core)
+    return percent == 0 ? hard_room_bytes
                         : room_below(core, paging->peak_active_bytes / 100 * percent);
 }
 
@@ -223,7 +249,7 @@ static bool leaves_headroom(uf_core *core, uint64_t bytes)
 
 uint64_t uf__take_room(const uf_core *core)
 {
-    return soft_room(core);
+    return soft_room(core, room_below(core, bound_of_request(core)));
 }
 
 /* Creates one page if there is room; *is_made tells. */
@@ -249,7 +275,7 @@ static uf_status grow(uf_core *core, uf_page_size size, uint64_t room, bool *is_
 static uf_status step(uf_core *core, uint32_t stream, uf_page_size size, uint64_t wanted,
                       bool *is_refused, bool *is_made)
 {
-    uf_status status = grow(core, size, soft_room(core), is_refused, is_made);
+    uf_status status = grow(core, size, soft_room(core, hard_room(core)), is_refused, is_made);
     if (status == UF_OK && !*is_made) {
         /* During a capture only what is known to be idle: leftovers could not be waited for. */
         uf_take_mode mode = core->redirection_count == 0 ? UF_TAKE_ALIAS : UF_TAKE_IDLE;
@@ -347,13 +373,15 @@ static uf_status take_small(uf_core *core, uint32_t stream, uint64_t large_count
         uint64_t wanted = count - paging->loose_count[UF_PAGE_SMALL], taken = 0;
         bool is_made;
         if (paging->loose_count[UF_PAGE_LARGE] > large_count && is_break_cheap(paging) &&
-            soft_room(core) < paging->bytes_of[UF_PAGE_SMALL]) {
+            soft_room(core, hard_room(core)) < paging->bytes_of[UF_PAGE_SMALL]) {
             status = uf__page_destroy(core, UF_PAGE_LARGE);
             continue;
         }
         status = step(core, stream, UF_PAGE_SMALL, wanted, is_refused, &is_made);
         const uf_take_mode modes[2] = {UF_TAKE_IDLE, UF_TAKE_WAIT};
-        for (int i = 0; i < 2 && status == UF_OK && !is_made; i++) {
+        /* Nothing is waited for as long as the limit has room. */
+        int mode_count = paging->bound_bytes < core->limit_bytes ? 1 : 2;
+        for (int i = 0; i < mode_count && status == UF_OK && !is_made; i++) {
             status = take(core, stream, modes[i], UF_PAGE_SMALL, wanted, &taken);
             is_made = taken != 0;
             if (status == UF_OK && !is_made) {
@@ -368,7 +396,8 @@ static uf_status take_small(uf_core *core, uint32_t stream, uint64_t large_count
     return status;
 }
 
-uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count, uint64_t small_count)
+static uf_status take_both(uf_core *core, uint32_t stream, uint64_t large_count,
+                           uint64_t small_count)
 {
     uf_paging *paging = core->paging;
     uint64_t per_large = paging->bytes_of[UF_PAGE_LARGE] / paging->bytes_of[UF_PAGE_SMALL];
@@ -386,6 +415,17 @@ uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count, u
     }
     return status == UF_OK ? take_small(core, stream, large_count, small_count, &is_refused)
                            : status;
+}
+
+uf_status uf__take_pages(uf_core *core, uint32_t stream, uint64_t large_count, uint64_t small_count)
+{
+    core->paging->bound_bytes = bound_of_request(core);
+    uf_status status = take_both(core, stream, large_count, small_count);
+    if (status == UF_ERROR_OUT_OF_MEMORY && core->paging->bound_bytes < core->limit_bytes) {
+        core->paging->bound_bytes = core->limit_bytes;
+        status = take_both(core, stream, large_count, small_count);
+    }
+    return status;
 }
 
 uint64_t uf__take_cached_bytes(const uf_core *core)
@@ -411,7 +451,7 @@ uint64_t uf__take_cached_bytes(const uf_core *core)
 uint64_t uf__take_available_bytes(const uf_core *core)
 {
     uint64_t bytes = uf__take_cached_bytes(core);
-    return core->limit_bytes == UF_UNLIMITED ? bytes : bytes + hard_room(core);
+    return core->limit_bytes == UF_UNLIMITED ? bytes : bytes + room_below(core, core->limit_bytes);
 }
 
 uf_status uf__take_undo(uf_core *core)

@@ -521,6 +521,7 @@ static void world_init(world *w, const setting *from, uint64_t seed, bool is_tol
     uf_core_config config = {.device = &w->books.device,
                              .is_paged = true,
                              .is_every_stream_watched = seed % 3 == 0,
+                             .is_limit_spared = seed % 2 == 0,
                              .granule_bytes = from->granule_bytes,
                              .large_page_bytes = from->large_bytes,
                              .headroom_bytes = from->headroom_bytes,

@@ -84,6 +84,92 @@ START_TEST(below_the_limit_pages_are_made_and_none_are_taken)
 }
 END_TEST
 
+/* Twice what was ever active is held, none of it in use, and all but two pages of the limit. */
+static void fill_nearly(paging_bench *b)
+{
+    for (uint32_t stream = 0; stream < 2; stream++) {
+        uint32_t block = paging_take(b, 10 * LARGE, stream);
+        paging_give(b, block);
+    }
+    b->core.limit_bytes = b->core.total_bytes + 2 * GRANULE;
+    b->core.paging->is_limit_spared = true;
+}
+
+START_TEST(the_last_of_the_limit_is_left_while_holes_have_idle_pages)
+{
+    paging_bench b;
+    paging_init(&b, 512 * MIB);
+    fill_nearly(&b);
+    settle(&b);
+    uint64_t held = b.core.total_bytes;
+    ck_assert_int_eq(uf__take_pages(&b.core, 0, 0, 3), UF_OK);
+    ck_assert_uint_eq(loose(&b), 3);
+    ck_assert_uint_le(b.core.total_bytes, held);
+    ck_assert_uint_eq(uf__take_available_bytes(&b.core),
+                      uf__take_cached_bytes(&b.core) + b.core.limit_bytes - b.core.total_bytes);
+    end(&b);
+}
+END_TEST
+
+START_TEST(the_last_of_the_limit_is_used_unless_it_is_spared)
+{
+    paging_bench b;
+    paging_init(&b, 512 * MIB);
+    fill_nearly(&b);
+    settle(&b);
+    uint64_t held = b.core.total_bytes;
+    b.core.paging->is_limit_spared = false;
+    ck_assert_int_eq(uf__take_pages(&b.core, 0, 0, 2), UF_OK);
+    ck_assert_uint_eq(b.core.total_bytes, held + 2 * GRANULE);
+    end(&b);
+}
+END_TEST
+
+START_TEST(the_last_of_the_limit_is_used_before_anything_is_waited_for)
+{
+    paging_bench b;
+    paging_init(&b, 512 * MIB);
+    fill_nearly(&b);
+    uint32_t third;
+    ck_assert_int_eq(uf__core_stream(&b.core, 128, &third), UF_OK);
+    uint64_t held = b.core.total_bytes, waits = b.waits.count;
+    ck_assert_int_eq(uf__take_pages(&b.core, third, 0, 2), UF_OK);
+    ck_assert_uint_eq(b.waits.count, waits);
+    ck_assert_uint_eq(b.core.total_bytes, held + 2 * GRANULE);
+    end(&b);
+}
+END_TEST
+
+START_TEST(the_last_of_the_limit_is_used_when_moving_has_cost_too_much)
+{
+    paging_bench b;
+    paging_init(&b, 512 * MIB);
+    fill_nearly(&b);
+    settle(&b);
+    uint64_t held = b.core.total_bytes;
+    b.core.paging->moved_count = UINT32_MAX;
+    ck_assert_int_eq(uf__take_pages(&b.core, 0, 0, 2), UF_OK);
+    ck_assert_uint_eq(b.core.total_bytes, held + 2 * GRANULE);
+    ck_assert_uint_eq(uf__take_cached_bytes(&b.core), 20 * LARGE + 2 * GRANULE);
+    end(&b);
+}
+END_TEST
+
+START_TEST(a_peak_of_active_bytes_gets_the_last_of_the_limit)
+{
+    paging_bench b;
+    paging_init(&b, 512 * MIB);
+    fill_nearly(&b);
+    settle(&b);
+    uint64_t held = b.core.total_bytes;
+    b.core.paging->peak_active_bytes = b.core.limit_bytes - 4 * GRANULE;
+    ck_assert_int_eq(uf__take_pages(&b.core, 0, 0, 2), UF_OK);
+    ck_assert_uint_eq(b.core.total_bytes, held + 2 * GRANULE);
+    ck_assert_uint_eq(uf__take_cached_bytes(&b.core), 20 * LARGE + 2 * GRANULE);
+    end(&b);
+}
+END_TEST
+
 START_TEST(at_the_limit_the_hole_that_was_freed_longest_ago_gives_first)
 {
     paging_bench b;
@@ -322,6 +408,11 @@ int main(void)
 {
     return suite_run("take", (const TTest *const[]){
                                  below_the_limit_pages_are_made_and_none_are_taken,
+                                 the_last_of_the_limit_is_left_while_holes_have_idle_pages,
+                                 the_last_of_the_limit_is_used_unless_it_is_spared,
+                                 the_last_of_the_limit_is_used_before_anything_is_waited_for,
+                                 the_last_of_the_limit_is_used_when_moving_has_cost_too_much,
+                                 a_peak_of_active_bytes_gets_the_last_of_the_limit,
                                  at_the_limit_the_hole_that_was_freed_longest_ago_gives_first,
                                  idle_pages_come_before_those_that_the_own_stream_may_use,
                                  pages_of_another_stream_at_work_are_waited_for,
