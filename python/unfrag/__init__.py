@@ -112,31 +112,54 @@ def snapshot(path=None):
     return memory
 
 
-def trim(device=None):
-    """Gives cached memory back to the driver, after waiting for streams that still use freed blocks.
-    Returns the bytes given back."""
+def trim(keep=0, device=None):
+    """Gives cached memory back to the driver until at most `keep` of it is cached (bytes, or as
+    "1GiB"). Returns the bytes given back. By uf_trim of unfrag/unfrag.h, which does not wait for
+    blocks that other streams still use; on PyTorch's own allocator by empty_cache, which gives all
+    back if there is more than that."""
     torch = _torch()
+    most = _bytes(keep, "trim")
     if not torch.cuda.is_initialized():
         return 0
     index = _device(device)
+    from . import activate, library
+    if activate.is_active():
+        return library.trim(activate.allocator(index), most)
     before = torch.cuda.memory_reserved(index)
-    torch.cuda.empty_cache()
+    if before - stats(index).get("allocated_bytes.all.current", 0) > most:
+        torch.cuda.empty_cache()
     return before - torch.cuda.memory_reserved(index)
 
 
 def reserve(size, device=None):
     """Takes memory from the driver ahead of need, so that a first load does not wait for it: so much
-    is held afterwards, cached. size: bytes, or as "6GiB". Raises torch.OutOfMemoryError."""
+    is cached afterwards, in one piece for the current stream. size: bytes, or as "6GiB". By
+    uf_reserve of unfrag/unfrag.h; on PyTorch's own allocator by a tensor that is dropped at once.
+    Raises torch.OutOfMemoryError."""
     torch = _torch()
-    from .say import parse_size
-    count = parse_size(size) if isinstance(size, str) else int(size)
-    if isinstance(count, float):
-        raise ValueError("reserve takes a size, not a share")
+    count = _bytes(size, "reserve")
     index = _device(device)
-    missing = count - torch.cuda.memory_reserved(index)
-    if missing > 0:
-        held = torch.empty(missing, dtype=torch.uint8, device=f"cuda:{index}")
+    from . import activate, library
+    if not activate.is_active():
+        held = torch.empty(count, dtype=torch.uint8, device=f"cuda:{index}")
         del held
+        return
+    stream = torch.cuda.current_stream(index).cuda_stream  # starts CUDA, if that has to be done
+    try:
+        library.call("uf_reserve", activate.allocator(index), count, stream)
+    except UnfragError as problem:
+        if problem.status != library.OUT_OF_MEMORY:
+            raise
+        raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to reserve {count} bytes on GPU "
+                                     f"{index}.\nunfrag: {problem}") from None
+
+
+def _bytes(size, call):
+    from .say import parse_size
+    count = parse_size(size) if isinstance(size, str) else size
+    if isinstance(count, float) or int(count) < 0:
+        raise ValueError(f"{call}: {size!r} is no size: bytes, or as '6GiB'")
+    return int(count)
 
 
 def limit(size, device=None):

@@ -7,7 +7,13 @@ import os
 
 
 class UnfragError(RuntimeError):
-    """What libunfrag or the glue reports: what failed, why, and what to try."""
+    """What libunfrag or the glue reports: what failed, why, and what to try. status: libunfrag's
+    code (unfrag/status.h), None where it has none."""
+
+    status = None
+
+
+OUT_OF_MEMORY = 40  # UF_ERROR_OUT_OF_MEMORY
 
 
 class _Error(ctypes.Structure):
@@ -90,6 +96,8 @@ def _declare(lib):
     for name, kinds in {
         "uf_empty_cache": [handle, error],
         "uf_limit_set": [handle, u64, error],
+        "uf_reserve": [handle, u64, u64, error],
+        "uf_trim": [handle, u64, ctypes.POINTER(u64), error],
         "uf_fraction_set": [handle, ctypes.c_double, error],
         "uf_stats_get": [handle, handle, error],
         "uf_check": [handle, error],
@@ -116,7 +124,16 @@ def call(name, *arguments):
     error = _Error()
     status = getattr(load(), name)(*arguments, ctypes.byref(error))
     if status != 0:
-        raise UnfragError(error.text.decode("utf-8", "replace"))
+        problem = UnfragError(error.text.decode("utf-8", "replace"))
+        problem.status = status
+        raise problem
+
+
+def trim(allocator, keep_bytes):
+    """uf_trim; returns the bytes given back."""
+    released = ctypes.c_uint64()
+    call("uf_trim", allocator, keep_bytes, ctypes.byref(released))
+    return released.value
 
 
 def fragmentation_of(stats, largest_request_bytes, alarm_share):

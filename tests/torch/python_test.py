@@ -467,6 +467,36 @@ class Module(unittest.TestCase):
                 assert "nonsense" in str(error)
             """)
 
+    def test_reserving_and_trimming_are_the_librarys(self):
+        self.check("""
+            import unfrag
+            unfrag.enable(limit="1GiB", require=True)
+            import torch
+            assert unfrag.trim() == 0
+            keep = torch.empty(100 << 20)
+            unfrag.reserve("200MiB")
+            stats = torch.cuda.memory_stats()
+            assert stats["reserved_bytes.all.current"] >= 300 << 20, stats
+            assert stats["allocated_bytes.all.peak"] == 100 << 20, stats  # no tensor of 200 MiB was
+            given_back = unfrag.trim("50MiB")
+            left = torch.cuda.memory_reserved() - (100 << 20)
+            assert 0 < left <= 50 << 20 and given_back >= 150 << 20, (left, given_back)
+            assert unfrag.trim(50 << 20) == 0 and unfrag.trim() == left
+            for call in (unfrag.reserve, unfrag.trim):
+                for value in (-1, 0.5, "50%", "much"):
+                    try:
+                        call(value)
+                        raise SystemExit(f"{call.__name__}({value})")
+                    except ValueError:
+                        pass
+            try:
+                unfrag.reserve("2GiB")
+                raise SystemExit("no limit")
+            except torch.OutOfMemoryError as error:
+                assert str(error).startswith("CUDA out of memory. Tried to reserve 2147483648"), error
+                assert "\\nunfrag: " in str(error), error
+            """)
+
     def test_it_works_on_pytorchs_own_allocator_too(self):
         self.check("""
             import unfrag, torch

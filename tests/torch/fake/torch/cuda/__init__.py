@@ -39,6 +39,11 @@ def current_device():
     return 0
 
 
+def current_stream(device=None):
+    init()
+    return types.SimpleNamespace(cuda_stream=0)
+
+
 def synchronize(device=None):
     pass
 
