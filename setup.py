@@ -34,16 +34,21 @@ class BuildWithLibrary(build_py):
                 shutil.copy(path, os.path.join(package, folder))
         self.compile_library(os.path.join(package, "libunfrag.so.0"))
 
+        self.compile_library(os.path.join(package, "libunfrag_plain.so"), is_plain=True)
+
     @staticmethod
-    def compile_library(output):
+    def compile_library(output, is_plain=False):
         compiler = os.environ.get("CC") or next(
             (name for name in ("cc", "gcc", "clang") if shutil.which(name)), None)
         if compiler is None:
             raise SystemExit("unfrag: a C compiler is needed (Debian, Ubuntu: apt install gcc)")
+        files = [os.path.join(ROOT, "torch", "plain.c"), "-fexceptions",
+                 os.path.join(os.path.dirname(output), "libunfrag.so.0"), "-Wl,-rpath,$ORIGIN"] \
+            if is_plain else ["-Wl,-soname,libunfrag.so.0", *library_sources()]
         subprocess.run([compiler, "-std=gnu11", "-O3", "-DNDEBUG", "-D_GNU_SOURCE", "-fPIC",
                         '-DUF_VERSION="0.1.0"', "-fvisibility=hidden", f"-I{ROOT}/include",
-                        f"-I{ROOT}/src", "-shared", "-Wl,-soname,libunfrag.so.0",
-                        *shlex.split(os.environ.get("CFLAGS", "")), *library_sources(), "-pthread",
+                        f"-I{ROOT}/src", "-shared",
+                        *shlex.split(os.environ.get("CFLAGS", "")), *files, "-pthread",
                         "-ldl", "-lm", "-o", output], check=True)
 
 

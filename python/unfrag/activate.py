@@ -5,8 +5,8 @@ end here."""
 import ctypes
 import os
 
-from . import build, library
-from .library import UnfragError
+from . import build, library, plain
+from .library import NoCompiler, UnfragError
 from .say import is_verbose, parse_size, say
 
 POLICIES = ("unfrag", "torch")
@@ -81,8 +81,20 @@ def install(torch, options):
         raise UnfragError("the settings ask for backend:cudaMallocAsync, which replaces the "
                           "allocator: leave it out")
     library.load()
-    glue = load_glue(build.build(target))
     limit = options.limit
+    try:
+        glue = load_glue(build.build(target))
+    except NoCompiler as problem:
+        if options.require:
+            raise
+        try:
+            plain.install(torch, target, options)
+        except UnfragError as second:
+            raise UnfragError(f"{problem}; {second}") from None
+        _active.update(policy=options.policy, limit=limit, conf=options.conf, torch=target.version)
+        say(f"active by plain functions, as its glue cannot be built: {problem}. Without the glue "
+            f"there are no {plain.MISSING}")
+        return
     limit_bytes = limit if isinstance(limit, int) else 0
     share = limit if isinstance(limit, float) else 0.0
     error = ctypes.create_string_buffer(1000)
@@ -114,6 +126,8 @@ def _patch(torch):
 
 def allocator(device):
     """The uf_allocator of a GPU, as an integer."""
+    if plain.is_active():
+        return plain.allocator(device)
     error = ctypes.create_string_buffer(1000)
     found = _glue.uf_torch_allocator(int(device), error, len(error)) if _glue else None
     if not found:
@@ -123,7 +137,7 @@ def allocator(device):
 
 
 def is_active():
-    return bool(_glue is not None and _glue.uf_torch_is_active())
+    return plain.is_active() or bool(_glue is not None and _glue.uf_torch_is_active())
 
 
 def describe():
@@ -134,7 +148,8 @@ def describe():
     from .say import size_text
     told = "no limit" if limit is None else \
         f"limit {size_text(limit)}" if isinstance(limit, int) else f"limit {limit:.0%} of the GPU"
-    return (f"active: policy {_active['policy']}, {told}, torch {_active['torch']}, "
+    how = "active by plain functions" if plain.is_active() else "active"
+    return (f"{how}: policy {_active['policy']}, {told}, torch {_active['torch']}, "
             f"process {os.getpid()}")
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 
 from . import library
-from .library import UnfragError
+from .library import NoCompiler, UnfragError
 from .say import say
 
 LOCK_WAIT_SECONDS = 180
@@ -78,14 +78,14 @@ def compiler():
         words = shlex.split(os.environ["CXX"])
         if shutil.which(words[0]):
             return words
-        raise UnfragError(f"CXX is '{os.environ['CXX']}', which is not there: unset it or install "
-                          "that compiler")
+        raise NoCompiler(f"CXX is '{os.environ['CXX']}', which is not there: unset it or install "
+                         "that compiler")
     for name in ("g++", "clang++", "c++"):
         if shutil.which(name):
             return [name]
-    raise UnfragError("there is no C++ compiler (g++, clang++), which builds the glue for torch "
-                      "once: install one (Debian, Ubuntu: apt install g++; Fedora: dnf install "
-                      "gcc-c++; conda: conda install gxx), or set CXX")
+    raise NoCompiler("there is no C++ compiler (g++, clang++), which builds the glue for torch "
+                     "once: install one (Debian, Ubuntu: apt install g++; Fedora: dnf install "
+                     "gcc-c++; conda: conda install gxx), or set CXX")
 
 
 def _site_folders(target):
@@ -114,7 +114,7 @@ def cuda_include_folders(target):
         triton = os.path.join(site, "triton", "backends", "nvidia", "include")
         if _is_whole(triton):
             return [triton]
-    raise UnfragError(
+    raise NoCompiler(
         "CUDA's headers (cuda_runtime_api.h) are in none of CUDA_HOME, /usr/local/cuda, and pip's "
         f"packages: pip install nvidia-cuda-runtime (of CUDA {target.cuda}), or set CUDA_HOME")
 
@@ -234,6 +234,7 @@ def build(target, force=False, tell=say):
     found = None if force else find(target)
     if found:
         return found
+    command(target, os.devnull)  # what it takes is there, before anything is said of building
     folder = cache_folder()
     if not _is_writable(folder):
         private = _private_folder()

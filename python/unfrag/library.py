@@ -13,6 +13,10 @@ class UnfragError(RuntimeError):
     status = None
 
 
+class NoCompiler(UnfragError):
+    """What building the glue takes is not on this machine."""
+
+
 OUT_OF_MEMORY = 40  # UF_ERROR_OUT_OF_MEMORY
 
 
@@ -100,6 +104,9 @@ def _declare(lib):
         "uf_trim": [handle, u64, ctypes.POINTER(u64), error],
         "uf_fraction_set": [handle, ctypes.c_double, error],
         "uf_stats_get": [handle, handle, error],
+        "uf_stats_reset_accumulated": [handle, error],
+        "uf_stats_reset_peak": [handle, error],
+        "uf_walk": [handle, handle, handle, error],
         "uf_check": [handle, error],
         "uf_fragmentation_get": [handle, ctypes.c_double, ctypes.POINTER(Fragmentation), error],
         "uf_fragmentation_compute": [handle, u64, ctypes.c_double,
@@ -127,6 +134,16 @@ def call(name, *arguments):
         problem = UnfragError(error.text.decode("utf-8", "replace"))
         problem.status = status
         raise problem
+
+
+def stats(allocator):
+    """uf_stats_get as a dict, by torch.cuda.memory_stats()'s keys."""
+    lib, room = load(), ctypes.create_string_buffer(STATS_BYTES)
+    call("uf_stats_get", allocator, room)
+    key, value, found = ctypes.c_char_p(), ctypes.c_int64(), {}
+    while lib.uf_stats_entry(room, len(found), ctypes.byref(key), ctypes.byref(value)):
+        found[key.value.decode()] = value.value
+    return found
 
 
 def trim(allocator, keep_bytes):

@@ -35,7 +35,7 @@ def setUpModule():
                     ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(os.path.join(HERE, "stub"), os.path.join(torch, "include"))
     os.mkdir(os.path.join(torch, "lib"))
-    for name, sources in {"libc10.so": [],
+    for name, sources in {"libc10.so": [os.path.join(HERE, "fake", "check.cpp")],
                           "libc10_cuda.so": [os.path.join(HERE, "stub", "stub.cpp"),
                                              os.path.join(HERE, "fake", "native.cpp")]}.items():
         path = os.path.join(torch, "lib", name)
@@ -231,6 +231,99 @@ class Hook(unittest.TestCase):
         self.assertNotIn("unfrag", done.stderr)
 
 
+class Plain(unittest.TestCase):
+    """Without a compiler: plain functions, and one line that says what is missing."""
+
+    def run_plain(self, code, *words, **changes):
+        tools = os.path.join(FOLDER, "tools")
+        os.makedirs(tools, exist_ok=True)
+        for name in ("sh", "env"):
+            if not os.path.exists(os.path.join(tools, name)):
+                os.symlink(shutil.which(name), os.path.join(tools, name))
+        return python(code, "run", *words, PATH=tools,
+                      XDG_CACHE_HOME=os.path.join(FOLDER, "none"), TMPDIR=tools, **changes)
+
+    def test_a_missing_compiler_leaves_plain_functions(self):
+        done = self.run_plain(BACKEND + "\nimport unfrag; print(unfrag.is_enabled())",
+                              PYTHONPATH=f"{SITE}:{ROOT}/python")
+        self.assertEqual((done.returncode, done.stdout), (0, "pluggable\nTrue\n"), done.stderr)
+        self.assertEqual(done.stderr.count("unfrag: "), 1, done.stderr)
+        for part in ("active by plain functions", "apt install g++", "CUDA graphs"):
+            self.assertIn(part, done.stderr)
+
+    def test_missing_headers_do_too(self):
+        done = python(BACKEND, "run", CUDA_HOME=None, XDG_CACHE_HOME=os.path.join(FOLDER, "headers"))
+        if "unfrag: building" in done.stderr:
+            self.skipTest("this machine has CUDA's headers")
+        self.assertEqual(done.stdout, "pluggable\n", done.stderr)
+        self.assertIn("pip install nvidia-cuda-runtime", done.stderr)
+
+    def test_require_demands_the_glue(self):
+        done = self.run_plain(BACKEND, "--require")
+        self.assertEqual((done.returncode, done.stdout), (4, ""), done.stderr)
+        self.assertIn("apt install g++", done.stderr)
+
+    def test_without_plain_functions_pytorchs_own_stays(self):
+        alone = tempfile.mkdtemp(dir=FOLDER)
+        shutil.copy(os.path.realpath(LIBRARY), os.path.join(alone, "libunfrag.so.0"))
+        done = self.run_plain(BACKEND, UNFRAG_LIBRARY=os.path.join(alone, "libunfrag.so.0"))
+        self.assertEqual((done.returncode, done.stdout), (0, "native\n"), done.stderr)
+        self.assertIn("NOT active", done.stderr)
+
+    def test_numbers_limits_and_refusals(self):
+        done = self.run_plain("""
+            import ctypes, torch, unfrag
+            mib = 1 << 20
+            keep = torch.empty(100 * mib)
+            assert torch.cuda.memory_allocated() == 100 * mib
+            assert len(torch.cuda.memory_stats()) == 122, len(torch.cuda.memory_stats())
+            drop = torch.empty(50 * mib)
+            del drop
+            blocks = [block for segment in torch.cuda.memory_snapshot()
+                      for block in segment["blocks"] if block["state"] == "active_allocated"]
+            assert [block["requested_size"] for block in blocks] == [100 * mib], blocks
+            assert torch.cuda.memory_stats()["allocated_bytes.all.peak"] == 150 * mib
+            torch.cuda.reset_peak_memory_stats()
+            assert torch.cuda.memory_stats()["allocated_bytes.all.peak"] == 100 * mib
+            torch.cuda.empty_cache()
+            assert torch.cuda.memory_reserved() == 100 * mib
+            unfrag.reserve(64 * mib)
+            assert torch.cuda.memory_reserved() >= 164 * mib and unfrag.trim() >= 64 * mib
+            try:
+                torch.empty(2 << 30)
+                raise SystemExit("no limit")
+            except RuntimeError as error:
+                assert str(error).startswith("CUDA out of memory. Tried to allocate 2048.00 MiB"), error
+                assert "\\nunfrag: " in str(error), error
+            torch.cuda.set_per_process_memory_fraction(0.5)
+            assert torch.cuda.get_per_process_memory_fraction() == 0.5
+            more = torch.empty(2 << 30)
+            text = ctypes.create_string_buffer(300)
+            begin = ctypes.c_void_p(torch.pluggable.begin_pool)
+            assert torch._lib.fake_begin_pool(begin, text, 300) == 1 and b"CUDA graphs" in text.value
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(torch.pluggable.record_stream)(
+                keep._pointer, 64)
+            """, "--limit", "1GiB", PYTHONPATH=f"{SITE}:{ROOT}/python")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_fork_and_tensors_alive_at_the_end_are_no_trouble(self):
+        done = self.run_plain("""
+            import os, torch
+            keep = torch.empty(1000)
+            child = os.fork()
+            if child == 0:
+                del keep
+                try:
+                    torch.cuda.memory._x = torch.empty(1 << 30)
+                except RuntimeError:
+                    pass
+                os._exit(0)
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]),
+                  torch.cuda.memory_stats()["allocated_bytes.all.current"])
+            """)
+        self.assertEqual(done.stdout, "0 1024\n", done.stderr)
+
+
 class NotActive(unittest.TestCase):
     """One warning and PyTorch's own allocator; with --require it stops."""
 
@@ -243,16 +336,6 @@ class NotActive(unittest.TestCase):
         must = python(BACKEND, "run", "--require", **changes)
         self.assertEqual((must.returncode, must.stdout), (4, ""), must.stderr)
         self.assertIn(part, must.stderr)
-
-    def test_without_a_compiler(self):
-        tools = os.path.join(FOLDER, "tools")
-        os.makedirs(tools, exist_ok=True)
-        for name in ("sh", "env"):
-            with_path = shutil.which(name)
-            if not os.path.exists(os.path.join(tools, name)):
-                os.symlink(with_path, os.path.join(tools, name))
-        self.check("apt install g++", PATH=tools, XDG_CACHE_HOME=os.path.join(FOLDER, "none"),
-                   TMPDIR=self.fresh("t1"))
 
     def fresh(self, name):
         folder = os.path.join(FOLDER, name)

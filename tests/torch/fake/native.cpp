@@ -171,7 +171,20 @@ __attribute__((constructor)) static void begin()
     cca::allocator.store(new Native);
 }
 
+using PlainAlloc = void *(*)(ssize_t, int, cudaStream_t);
+using PlainFree = void (*)(void *, ssize_t, int, cudaStream_t);
+static PlainAlloc plain_alloc;
+static PlainFree plain_free;
+static std::map<void *, size_t> plain_sizes;
+
 extern "C" {
+
+/* torch._C._cuda_customAllocator and _cuda_changeCurrentAllocator in one. */
+void fake_plain(PlainAlloc take, PlainFree give)
+{
+    plain_alloc = take;
+    plain_free = give;
+}
 
 void fake_init()
 {
@@ -183,6 +196,11 @@ void *fake_alloc(size_t bytes, char *text, size_t capacity, int *is_oom)
 {
     *is_oom = 0;
     try {
+        if (plain_alloc != nullptr) {
+            void *pointer = plain_alloc(static_cast<ssize_t>(bytes), 0, nullptr);
+            plain_sizes[pointer] = bytes;
+            return pointer;
+        }
         return cca::get()->raw_alloc(bytes);
     } catch (const c10::OutOfMemoryError &error) {
         *is_oom = 1;
@@ -195,7 +213,25 @@ void *fake_alloc(size_t bytes, char *text, size_t capacity, int *is_oom)
 
 void fake_free(void *pointer)
 {
+    if (plain_free != nullptr) {
+        plain_free(pointer, static_cast<ssize_t>(plain_sizes[pointer]), 0, nullptr);
+        plain_sizes.erase(pointer);
+        return;
+    }
     cca::get()->raw_delete(pointer);
+}
+
+/* What a capture does first; 0 = it went through. */
+int fake_begin_pool(void (*begin)(int, std::pair<uint64_t, uint64_t>, std::function<bool(void *)>),
+                    char *text, size_t capacity)
+{
+    try {
+        begin(0, {0, 1}, [](void *) { return true; });
+        return 0;
+    } catch (const c10::Error &error) {
+        std::snprintf(text, capacity, "%s", error.what());
+        return 1;
+    }
 }
 
 /* allocated now and at most, reserved now and at most, retries, failures */
@@ -232,6 +268,9 @@ void fake_observe(void (*observer)())
 const char *fake_name()
 {
     static std::string name;
+    if (plain_alloc != nullptr) {
+        return "pluggable";
+    }
     name = cca::get()->name();
     return name.c_str();
 }

@@ -32,6 +32,46 @@ class _C:
         _lib.fake_observe(call)
 
 
+    # What real PyTorch's own allocator answers; for a pluggable one it raises.
+    _fraction = 1.0
+
+    @staticmethod
+    def _cuda_memoryStats(device):
+        numbers = (ctypes.c_int64 * 6)()
+        _lib.fake_stats(numbers)
+        now, most, reserved, reserved_most, retries, ooms = numbers
+        part = {"all": {"current": now}}
+        return {"allocated_bytes": {"all": {"current": now, "peak": most}},
+                "reserved_bytes": {"all": {"current": reserved, "peak": reserved_most}},
+                "num_alloc_retries": retries, "num_ooms": ooms, "active_bytes": part,
+                "requested_bytes": part}
+
+    @staticmethod
+    def _cuda_resetPeakMemoryStats(device):
+        _lib.fake_reset_peaks()
+
+    @staticmethod
+    def _cuda_resetAccumulatedMemoryStats(device):
+        pass
+
+    @staticmethod
+    def _cuda_emptyCache():
+        _lib.fake_empty_cache()
+
+    @staticmethod
+    def _cuda_memorySnapshot(pool):
+        return {"segments": []}
+
+    @staticmethod
+    def _cuda_setMemoryFraction(fraction, device):
+        _C._fraction = fraction
+        _lib.fake_fraction(fraction)
+
+    @staticmethod
+    def _cuda_getMemoryFraction(device):
+        return _C._fraction
+
+
 from . import cuda  # noqa: E402
 
 

@@ -52,45 +52,55 @@ def get_device_properties(device):
     return types.SimpleNamespace(total_memory=8 << 30, name="fake")
 
 
+def _flat(tree, above=""):
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield above + key, value
+
+
 def memory_stats(device=None):
     import torch
-    numbers = (ctypes.c_int64 * 6)()
-    torch._lib.fake_stats(numbers)
-    keys = ("allocated_bytes.all.current", "allocated_bytes.all.peak", "reserved_bytes.all.current",
-            "reserved_bytes.all.peak", "num_alloc_retries", "num_ooms")
-    found = dict(zip(keys, numbers))
-    for part in ("active", "requested"):
-        found[f"{part}_bytes.all.current"] = found["allocated_bytes.all.current"]
-    return found
+    return dict(_flat(torch._C._cuda_memoryStats(0)))
+
+
+def memory_allocated(device=None):
+    return memory_stats().get("allocated_bytes.all.current", 0)
+
+
+def max_memory_reserved(device=None):
+    return memory_stats().get("reserved_bytes.all.peak", 0)
+
+
+def memory_snapshot():
+    import torch
+    return torch._C._cuda_memorySnapshot((0, 0))["segments"]
 
 
 def memory_reserved(device=None):
     return memory_stats()["reserved_bytes.all.current"]
 
 
-_fraction = 1.0
-
-
 def get_per_process_memory_fraction(device=None):
-    return _fraction
+    import torch
+    return torch._C._cuda_getMemoryFraction(0)
 
 
 def set_per_process_memory_fraction(fraction, device=None):
-    global _fraction
     import torch
     init()
-    _fraction = fraction
-    torch._lib.fake_fraction(fraction)
+    torch._C._cuda_setMemoryFraction(fraction, 0)
 
 
 def empty_cache():
     import torch
-    torch._lib.fake_empty_cache()
+    torch._C._cuda_emptyCache()
 
 
 def reset_peak_memory_stats(device=None):
     import torch
-    torch._lib.fake_reset_peaks()
+    torch._C._cuda_resetPeakMemoryStats(0)
 
 
 def get_allocator_backend():
