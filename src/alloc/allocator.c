@@ -304,6 +304,7 @@ void uf_allocator_destroy(uf_allocator *allocator)
         return;
     }
     uf_core *core = &allocator->core;
+    uf__aside_settle_locked(allocator); /* nobody else is here any more */
     while (core->redirection_count != 0 &&
            uf__core_redirect_end(core, uf__core_redirect_pool(core)) == UF_OK) {
     }
@@ -463,6 +464,11 @@ static uf_status alloc_locked(uf_allocator *allocator, uint64_t bytes, uint64_t 
         return uf__explain_host_memory(error, "noting an address");
     }
     *addr = made_addr;
+    uf_aside *aside = &allocator->aside;
+    aside->addr = made_addr;
+    aside->bytes = bytes;
+    aside->stream = stream_handle;
+    aside->block = block;
     return UF_OK;
 }
 
@@ -478,13 +484,19 @@ uf_status uf_alloc(uf_allocator *allocator, uint64_t bytes, uint64_t stream, uin
                              "(%" PRIu64 "): a size was computed wrongly, perhaps a negative one",
                              bytes, UF_REQUEST_LIMIT_BYTES);
     }
-    uf_status status = uf__allocator_enter(allocator, error);
+    uf_status status = uf__allocator_lock(allocator, error);
     if (status != UF_OK) {
         return status;
     }
-    if (bytes == 0) {
+    uf_aside *aside = &allocator->aside;
+    if (aside->is_freed && aside->bytes == bytes && aside->stream == stream) {
+        uf__core_take_up(&allocator->core, aside->block);
+        aside->is_freed = false;
+        *addr = aside->addr;
+    } else if (bytes == 0) {
         *addr = 0;
     } else {
+        uf__aside_settle_locked(allocator);
         status = alloc_locked(allocator, bytes, stream, addr, error);
     }
     uf__allocator_leave(allocator);
@@ -524,12 +536,28 @@ static uf_status free_debugged_locked(uf_allocator *allocator, uint64_t addr, ui
     return status == UF_OK ? uf__debug_tell(allocator->debug, damage_count, error) : status;
 }
 
+/* Nothing must have to see each free for itself. */
+static bool can_set_aside_locked(const uf_allocator *allocator)
+{
+    return !allocator->aside.is_freed && (allocator->scope_count | allocator->pin_count) == 0 &&
+           !allocator->is_collecting && allocator->debug == NULL &&
+           uf__core_can_set_aside(&allocator->core, allocator->aside.block);
+}
+
 uf_status uf_free(uf_allocator *allocator, uint64_t addr, uf_error *error)
 {
-    uf_status status = uf__allocator_enter(allocator, error);
+    uf_status status = uf__allocator_lock(allocator, error);
     if (status != UF_OK) {
         return status;
     }
+    uf_aside *aside = &allocator->aside;
+    if (addr != 0 && aside->addr == addr && can_set_aside_locked(allocator)) {
+        uf__core_set_aside(&allocator->core, aside->block);
+        aside->is_freed = true;
+        uf__allocator_leave(allocator);
+        return UF_OK;
+    }
+    uf__aside_settle_locked(allocator);
     uint32_t block;
     if (addr != 0 && !uf__addrmap_take(&allocator->blocks, addr, &block)) {
         status = explain_foreign_locked(allocator, addr, error);

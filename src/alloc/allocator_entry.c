@@ -69,3 +69,12 @@ bool uf__take_struct(void *own, size_t own_bytes, const void *given)
     }
     return true;
 }
+
+void uf__aside_free_locked(uf_allocator *allocator)
+{
+    uf_aside *aside = &allocator->aside;
+    uint32_t block;
+    (void)uf__addrmap_take(&allocator->blocks, aside->addr, &block);
+    uf__core_shelve_aside(&allocator->core, aside->block);
+    aside->is_freed = false;
+}

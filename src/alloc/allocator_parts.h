@@ -43,6 +43,16 @@ typedef struct uf_pin_record {
     bool is_freed; /* by its owner: given back when the last pin goes */
 } uf_pin_record;
 
+/* The last block that was handed out, if nothing was called since but uf_free for it, and uf_alloc
+ * for as much (core.h, uf__core_set_aside). A program that gives back what it took last and takes
+ * as much again, as most temporary tensors are, touches neither sets nor the map of addresses. */
+typedef struct uf_aside {
+    uint64_t addr; /* 0 = none */
+    uint64_t bytes, stream;
+    uint32_t block;
+    bool is_freed; /* and still in the map of addresses, and outside every set */
+} uf_aside;
+
 enum { UF_CACHE_LINE = 64 };
 
 /* Everything but `options` and `callback_thread` is guarded by the lock, which has a cache line to
@@ -55,6 +65,7 @@ struct uf_allocator {
     uf_lock lock;
     char space_behind[UF_CACHE_LINE];
     uint32_t last_stream; /* of the last request: most come from the same one */
+    uf_aside aside;
     uf_core core;
     uf_addrmap blocks; /* handed out: address to block index */
     char *conf;        /* the last settings string */
@@ -72,8 +83,18 @@ struct uf_allocator {
 /* Tells why uf__allocator_enter refused. */
 uf_status uf__explain_refusal(const uf_allocator *allocator, uf_error *error);
 
-/* Takes the lock. UF_ERROR_INVALID_ARGUMENT for NULL; UF_ERROR_BUSY from inside the callback. */
-UF_MUST_USE static inline uf_status uf__allocator_enter(uf_allocator *allocator, uf_error *error)
+/* Frees the block that was set aside, if one was, and forgets it. */
+void uf__aside_free_locked(uf_allocator *allocator);
+static inline void uf__aside_settle_locked(uf_allocator *allocator)
+{
+    if (__builtin_expect(allocator->aside.is_freed, 0)) {
+        uf__aside_free_locked(allocator);
+    }
+    allocator->aside.addr = 0;
+}
+
+/* The first half of uf__allocator_enter: a block may be set aside. */
+UF_MUST_USE static inline uf_status uf__allocator_lock(uf_allocator *allocator, uf_error *error)
 {
     if (__builtin_expect(allocator == NULL, 0)) {
         return uf__explain_refusal(allocator, error);
@@ -85,6 +106,16 @@ UF_MUST_USE static inline uf_status uf__allocator_enter(uf_allocator *allocator,
     }
     uf__lock_take(&allocator->lock);
     return UF_OK;
+}
+
+/* Takes the lock. UF_ERROR_INVALID_ARGUMENT for NULL; UF_ERROR_BUSY from inside the callback. */
+UF_MUST_USE static inline uf_status uf__allocator_enter(uf_allocator *allocator, uf_error *error)
+{
+    uf_status status = uf__allocator_lock(allocator, error);
+    if (status == UF_OK) {
+        uf__aside_settle_locked(allocator);
+    }
+    return status;
 }
 
 static inline void uf__allocator_leave(uf_allocator *allocator)

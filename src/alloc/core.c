@@ -329,6 +329,21 @@ uf_merged uf__core_merge(uf_core *core, uint32_t index)
     return merge(core, index);
 }
 
+/* Makes a block a free one, merged with its neighbours. */
+UF_ALWAYS_INLINE uf_merged give_to_shelf(uf_core *core, uint32_t index)
+{
+    uf_block *block = &core->blocks.items[index];
+    bool is_paged = core->paging != NULL && block->region != 0;
+    uint64_t backed_end = is_paged ? uf__paged_backed_end(core, index) : 0;
+    uf_merged merged = merge(core, index);
+    block->life = UF_LIFE_FREE;
+    if (is_paged) {
+        uf__paged_freed(core, index, backed_end);
+    }
+    shelve(core, index);
+    return merged;
+}
+
 UF_ALWAYS_INLINE void complete(uf_core *core, uint32_t index)
 {
     uf_block *block = &core->blocks.items[index];
@@ -338,14 +353,7 @@ UF_ALWAYS_INLINE void complete(uf_core *core, uint32_t index)
     int c = shelf->pool_class;
     uf__emit(core, UF_ACTION_FREE_COMPLETED, block->addr, requested_bytes,
              uf__shelf_stream(core, shelf));
-    bool is_paged = core->paging != NULL && block->region != 0;
-    uint64_t backed_end = is_paged ? uf__paged_backed_end(core, index) : 0;
-    uf_merged merged = merge(core, index);
-    block->life = UF_LIFE_FREE;
-    if (is_paged) {
-        uf__paged_freed(core, index, backed_end);
-    }
-    shelve(core, index);
+    uf_merged merged = give_to_shelf(core, index);
     if (block->region == 0) {
         int64_t net = -(int64_t)(merged.prev_bytes != 0) - (int64_t)(merged.next_bytes != 0);
         int64_t net_bytes = -(int64_t)(merged.prev_bytes + merged.next_bytes);
@@ -386,6 +394,79 @@ uf_status uf__core_free(uf_core *core, uint32_t index)
     }
     complete(core, index);
     return UF_OK;
+}
+
+bool uf__core_can_set_aside(const uf_core *core, uint32_t index)
+{
+    const uf_block *blocks = core->blocks.items, *block = &blocks[index];
+    uint64_t rest_bytes =
+        can_absorb(blocks, block->next, true) ? blocks[block->next].size_bytes : 0;
+    /* A block in front would be merged too; pools may be gone; ages and oversize counts would tell,
+     * and of an oversize block no piece would be cut; what waits is looked at before each
+     * allocation. */
+    return core->shelves[block->shelf]->pool == UF_DEFAULT_POOL && block->uses == 0 &&
+           !can_absorb(blocks, block->prev, true) &&
+           core->conf.garbage_collection_threshold <= 0.0 &&
+           block->size_bytes + rest_bytes < core->conf.max_split_size_bytes &&
+           (core->pending.first | core->deferred.first) == 0;
+}
+
+/* What freeing the block does to the statistics of split segments; allocating it does the reverse.
+ */
+static inline void count_split(uf_core *core, const uf_block *block, int pool_class, int64_t sign)
+{
+    const uf_block *blocks = core->blocks.items;
+    if (block->region != 0) {
+        return;
+    }
+    bool has_rest = can_absorb(blocks, block->next, true);
+    int64_t rest_bytes = has_rest ? (int64_t)blocks[block->next].size_bytes : 0;
+    uint32_t behind = has_rest ? blocks[block->next].next : block->next;
+    int64_t is_split = block->prev != UF_NO_BLOCK || behind != UF_NO_BLOCK;
+    int64_t net_bytes = is_split * ((int64_t)block->size_bytes + rest_bytes) - rest_bytes;
+    uf__counter_change(&core->counters, UF_COUNTER_INACTIVE_SPLIT, pool_class,
+                       sign * (is_split - has_rest));
+    uf__counter_change(&core->counters, UF_COUNTER_INACTIVE_SPLIT_BYTES, pool_class,
+                       sign * net_bytes);
+}
+
+void uf__core_set_aside(uf_core *core, uint32_t index)
+{
+    const uf_block *block = &core->blocks.items[index];
+    const uf_shelf *shelf = core->shelves[block->shelf];
+    uf_counters *counters = &core->counters;
+    int c = shelf->pool_class;
+    uf__counter_decrease(counters, UF_COUNTER_ALLOCATION, c, 1);
+    uf__counter_decrease(counters, UF_COUNTER_ALLOCATED_BYTES, c, block->size_bytes);
+    uf__emit(core, UF_ACTION_FREE_REQUESTED, block->addr, block->requested_bytes,
+             uf__shelf_stream(core, shelf));
+    uf__emit(core, UF_ACTION_FREE_COMPLETED, block->addr, block->requested_bytes,
+             uf__shelf_stream(core, shelf));
+    count_split(core, block, c, 1);
+    uf__counter_decrease(counters, UF_COUNTER_ACTIVE, c, 1);
+    uf__counter_decrease(counters, UF_COUNTER_ACTIVE_BYTES, c, block->size_bytes);
+    uf__counter_decrease(counters, UF_COUNTER_REQUESTED_BYTES, c, block->requested_bytes);
+}
+
+void uf__core_take_up(uf_core *core, uint32_t index)
+{
+    uf_block *blocks = core->blocks.items, *block = &blocks[index];
+    const uf_shelf *shelf = core->shelves[block->shelf];
+    if (block->region == 0 || core->paging == NULL) {
+        /* What is left of a merged block keeps the size that was requested of it last. */
+        uint64_t *stale = &blocks[block->next].requested_bytes;
+        *stale = can_absorb(blocks, block->next, true) ? block->requested_bytes : *stale;
+    }
+    count_split(core, block, shelf->pool_class, -1);
+    uf__emit(core, UF_ACTION_ALLOC, block->addr, block->requested_bytes,
+             uf__shelf_stream(core, shelf));
+    uf__counters_hand_out(&core->counters, shelf->pool_class, block->size_bytes,
+                          block->requested_bytes);
+}
+
+void uf__core_shelve_aside(uf_core *core, uint32_t index)
+{
+    (void)give_to_shelf(core, index);
 }
 
 /* Under the unfrag policy only the rounding of sizes counts; the rest is about whole segments. */

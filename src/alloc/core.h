@@ -202,6 +202,19 @@ UF_MUST_USE static inline uf_status uf__core_process(uf_core *core)
 /* Frees a block: at once if no other stream used it, else when their events are done. */
 uf_status uf__core_free(uf_core *core, uint32_t block) UF_MUST_USE;
 
+/* The shortcut for a block that is given back and asked for again with nothing between: to free it
+ * and to allocate as much for its stream is to undo the last change and to do it once more, so
+ * blocks and sets stay as they are, and only statistics and events tell of it.
+ *   uf__core_can_set_aside  whether that holds for the block that uf__core_alloc handed out last,
+ *                           if the core was called for nothing since
+ *   uf__core_set_aside      its free; only the next two may follow
+ *   uf__core_take_up        the allocation that hands it out again, of the same requested size
+ *   uf__core_shelve_aside   no allocation came: the rest of the free */
+bool uf__core_can_set_aside(const uf_core *core, uint32_t block);
+void uf__core_set_aside(uf_core *core, uint32_t block);
+void uf__core_take_up(uf_core *core, uint32_t block);
+void uf__core_shelve_aside(uf_core *core, uint32_t block);
+
 /* Another stream uses the block (spec 4.4). Own stream or repeated: nothing happens. */
 uf_status uf__core_use(uf_core *core, uint32_t block, uint32_t stream) UF_MUST_USE;
 
