@@ -153,6 +153,95 @@ class SwitchingOn(unittest.TestCase):
         self.assertEqual(done.stdout, "native\nfull\n", done.stderr)
 
 
+class Launchers(unittest.TestCase):
+    """What stands between `unfrag run` and the programs that use a GPU, as far as it can be played
+    without it: processes, their environment and their order."""
+
+    RANK = ("import os, torch; torch.empty(1000); "
+            "print(os.environ['LOCAL_RANK'], torch.cuda.get_allocator_backend(), flush=True)")
+
+    def launcher(self, name, code):
+        path = os.path.join(tempfile.mkdtemp(dir=FOLDER), name)
+        with open(path, "w", encoding="utf-8") as stream:
+            stream.write(f"#!{sys.executable}\n" + textwrap.dedent(code))
+        os.chmod(path, 0o755)
+        return path
+
+    def torchrun(self):
+        """As torch.distributed.run: a process for each rank, with its variables; it ends as the
+        first one that fails."""
+        return self.launcher("torchrun", f"""
+            import os, subprocess, sys
+            ranks = []
+            for rank in range(3):
+                variables = dict(os.environ, RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="3",
+                                 TORCHELASTIC_RUN_ID="none")
+                ranks.append(subprocess.Popen([sys.executable, "-u", "-c", {self.RANK!r}],
+                                              env=variables))
+            sys.exit(max(rank.wait() for rank in ranks))
+            """)
+
+    def test_every_rank_of_torchrun_has_it_and_the_glue_is_built_once(self):
+        cache = os.path.join(FOLDER, "ranks")
+        done = unfrag("run", "--", self.torchrun(), XDG_CACHE_HOME=cache)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(done.stdout.splitlines()), [f"{rank} unfrag" for rank in range(3)])
+        self.assertEqual(done.stderr.count("building the glue"), 1, done.stderr)
+        self.assertRegex(done.stderr, r"unfrag \[rank \d\]: building")
+        left = [name for name in os.listdir(os.path.join(cache, "unfrag")) if ".tmp" in name]
+        self.assertEqual(left, [])
+
+    def test_a_rank_that_cannot_have_it_ends_torchrun(self):
+        done = unfrag("run", "--", self.torchrun(), PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+        self.assertEqual((done.returncode, done.stdout), (4, ""), done.stderr)
+        for rank in range(3):
+            self.assertIn(f"unfrag [rank {rank}]: unfrag's allocator is required", done.stderr)
+        done = unfrag("run", "--optional", "--", self.torchrun(),
+                      PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("native"), 3, done.stderr)
+
+    def test_accelerate_launch_of_one_process_has_it(self):
+        """It imports torch itself, without CUDA, and starts the program as another Python."""
+        accelerate = self.launcher("accelerate", f"""
+            import os, subprocess, sys
+            import torch
+            variables = dict(os.environ, LOCAL_RANK="0", ACCELERATE_MIXED_PRECISION="no")
+            done = subprocess.run([sys.executable, "-c", {self.RANK!r}], env=variables)
+            sys.exit(done.returncode)
+            """)
+        done = unfrag("run", "--limit", "1GiB", "-v", "--", accelerate, "launch", "main.py")
+        self.assertEqual((done.returncode, done.stdout), (0, "0 unfrag\n"), done.stderr)
+        self.assertEqual(done.stderr.count("active: policy unfrag, limit 1.00 GiB"), 2, done.stderr)
+
+    def test_a_kernel_of_jupyter_has_it_after_each_restart(self):
+        """A kernel is a Python in a session of its own that reads cells from a pipe."""
+        kernel = ("import sys; names = {}\n"
+                  "for cell in sys.stdin: exec(cell, names)")
+        jupyter = self.launcher("jupyter", f"""
+            import subprocess, sys
+            for _ in range(2):
+                kernel = subprocess.Popen([sys.executable, "-c", {kernel!r}], text=True,
+                                          stdin=subprocess.PIPE, start_new_session=True)
+                kernel.communicate("import torch\\nx = torch.empty(1000)\\n"
+                                   "print(torch.cuda.get_allocator_backend(), flush=True)\\n")
+            """)
+        done = unfrag("run", "--", jupyter, "lab")
+        self.assertEqual((done.returncode, done.stdout), (0, "unfrag\nunfrag\n"), done.stderr)
+
+    def test_the_first_cell_of_a_notebook_switches_it_on_and_a_later_one_says_why_not(self):
+        cells = ["import unfrag\nprint(unfrag.enable(limit='1GiB'))", "import torch",
+                 "x = torch.empty(1000)\nprint(torch.cuda.get_allocator_backend())",
+                 "print(unfrag.describe().split(',')[0])"]
+        code = f"names = {{}}\nfor cell in {cells!r}: exec(cell, names)"
+        done = python(code, PYTHONPATH=f"{SITE}:{ROOT}/python")
+        self.assertEqual(done.stdout, "None\nunfrag\nactive: policy unfrag\n", done.stderr)
+        code = f"names = {{}}\nfor cell in {cells[1:3] + cells[:1]!r}: exec(cell, names)"
+        done = python(code, PYTHONPATH=f"{SITE}:{ROOT}/python")
+        self.assertEqual(done.stdout, "native\nFalse\n", done.stderr)
+        self.assertIn("CUDA is in use already", done.stderr)
+
+
 class Watching(unittest.TestCase):
     CODE = """
         import os, struct, time, torch

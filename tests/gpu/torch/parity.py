@@ -15,6 +15,8 @@ import sys
 import time
 
 GIB, MIB = 1 << 30, 1 << 20
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(HERE)))
 ALONE = ("speed", "parts")  # with nothing else on the machine; also on PyTorch's own allocator
 
 
@@ -301,16 +303,15 @@ def check_parts(torch):
     """What of that is the allocator's, from C++."""
     import ctypes
     import tempfile
-    here = os.path.dirname(os.path.abspath(__file__))
-    if "unfrag" not in sys.modules:
-        sys.path.insert(0, os.path.join(os.environ["UNFRAG_HOME"], "python"))
+    if "unfrag" not in sys.modules:  # on PyTorch's own allocator nobody has loaded it
+        sys.path.insert(0, os.path.join(os.environ.get("UNFRAG_HOME", ROOT), "python"))
     from unfrag import activate, build
     torch.cuda.init()
     with tempfile.TemporaryDirectory() as folder:
         library = os.path.join(folder, "dispatch.so")
         words = [word for word in build.command(build.Target.of(torch), library)
                  if not word.endswith(".cpp")]
-        source = os.path.join(here, "dispatch.cpp")
+        source = os.path.join(HERE, "dispatch.cpp")
         first = words.index("-L")  # libraries come after what needs them
         subprocess.run([*words[:first], source, *words[first:]], check=True)
         parts = ctypes.CDLL(library).dispatch_parts
@@ -373,7 +374,7 @@ def main():
                              and (options.compile or name != "check_compile")]
     from concurrent.futures import ThreadPoolExecutor
     jobs = [(policy, name) for policy in options.policy or ["unfrag", "torch"] for name in names
-            if name != "speed"]
+            if name not in ALONE]
     with ThreadPoolExecutor(options.workers) as pool:
         results = list(pool.map(lambda job: run(options, *job), jobs))
     for name in [name for name in ALONE if name in names]:
