@@ -45,19 +45,8 @@ Allocator::Allocator(Settings settings) : settings_(std::move(settings))
 {
 }
 
-Device *Allocator::device_if_made(int index) const
+Device &Allocator::make_device(int index)
 {
-    return index >= 0 && index < DEVICES_MOST
-               ? devices_[static_cast<size_t>(index)].load(std::memory_order_acquire)
-               : nullptr;
-}
-
-Device &Allocator::device(int index)
-{
-    Device *made = device_if_made(index);
-    if (C10_LIKELY(made != nullptr)) {
-        return *made;
-    }
     TORCH_CHECK(index >= 0 && index < DEVICES_MOST, "unfrag: there is no GPU ", index);
     TORCH_CHECK(!is_forked(), "unfrag: Cannot use CUDA in a forked subprocess; start it with "
                               "multiprocessing's 'spawn' method");

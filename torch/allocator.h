@@ -101,8 +101,17 @@ class Allocator final : public cca::CUDAAllocator {
                             size_t count, cudaStream_t stream, bool is_peer_enabled) override;
 
     /* Ours */
-    Device *device_if_made(int index) const;
-    Device &device(int index);
+    Device *device_if_made(int index) const
+    {
+        return index >= 0 && index < DEVICES_MOST
+                   ? devices_[static_cast<size_t>(index)].load(std::memory_order_acquire)
+                   : nullptr;
+    }
+    Device &device(int index)
+    {
+        Device *made = device_if_made(index);
+        return C10_LIKELY(made != nullptr) ? *made : make_device(index);
+    }
     uf_status conf_set(const char *conf, uf_error *error);
     const Settings &settings() const
     {
@@ -110,6 +119,7 @@ class Allocator final : public cca::CUDAAllocator {
     }
 
   private:
+    Device &make_device(int index);
     void *take(Device &on, size_t bytes, cudaStream_t stream);
     [[noreturn]] void refuse(Device &on, uf_status status, const uf_error &error, size_t bytes);
     void report(const Device &on, void *pointer, int64_t bytes) const;

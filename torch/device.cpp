@@ -160,7 +160,10 @@ void Device::on_event(void *device, const uf_allocator_event *event)
     if (event->action == UF_ACTION_OOM) {
         caller().oom_bytes = event->size_bytes;
     }
-    static_cast<Device *>(device)->history.note(*event);
+    History &history = static_cast<Device *>(device)->history;
+    if (C10_UNLIKELY(history.is_wanted())) {
+        history.note(*event);
+    }
 }
 
 Device::Device(int number, const Settings &settings)
