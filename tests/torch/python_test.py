@@ -158,7 +158,8 @@ class Launchers(unittest.TestCase):
     without it: processes, their environment and their order."""
 
     RANK = ("import os, torch; torch.empty(1000); "
-            "print(os.environ['LOCAL_RANK'], torch.cuda.get_allocator_backend(), flush=True)")
+            "line = os.environ['LOCAL_RANK'] + ' ' + torch.cuda.get_allocator_backend(); "
+            "os.write(1, (line + chr(10)).encode())")  # in one piece: several ranks write
 
     def launcher(self, name, code):
         path = os.path.join(tempfile.mkdtemp(dir=FOLDER), name)
